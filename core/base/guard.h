@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Guarded work on memory that may not be there.
+ *
+ * An application may register addresses that are not mapped, and may unmap what is being transferred;
+ * a NIC reports that, so the software NIC must too.  Work that touches application memory runs under
+ * a guard: a SIGSEGV or SIGBUS inside it ends the work with -FI_EFAULT.  Faults outside a guard go to
+ * the handler that was there before.  HMREG_SW_FAULT_GUARD=0 leaves signals alone; then such a fault
+ * ends the process as any other would.
+ */
+#ifndef HM_GUARD_H
+#define HM_GUARD_H
+
+#include <stddef.h>
+
+/* Install the handlers, once per process; removed when the library is unloaded.  Thread safe. */
+void hm_guard_install(void);
+
+/*
+ * Run work(arg); 0, or -FI_EFAULT if it touched memory that is not accessible.  work must hold no
+ * lock and own nothing at that time, since it is left where it stands.
+ */
+int hm_guard_run(void (*work)(void *arg), void *arg);
+
+/* memcpy under a guard. */
+int hm_guard_copy(void *dst, const void *src, size_t len);
+
+/* Is all of [addr, addr + len) mapped and readable?  0 or -FI_EFAULT. */
+int hm_guard_probe(const void *addr, size_t len);
+
+#endif

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Logging, and what is behind fi_log, fi_log_enabled and fi_log_ready of rdma/fi_ext.h (a NULL
+ * provider is the library itself). Controlled as in libfabric:
+ *   FI_LOG_LEVEL   warn, trace, info or debug, each including those before it. Unset or empty:
+ *                  nothing is printed. A word that is none of them counts as warn, and is reported.
+ *   FI_LOG_PROV    providers to log, a comma-separated list, negated by a leading ^ (ours: hmreg).
+ *   FI_LOG_SUBSYS  subsystems to log, the same way: core, fabric, domain, ep_ctrl, ep_data, av, cq,
+ *                  eq, mr, cntr.
+ * They are read once, at the first message. A message is one line on standard error, one write(2):
+ *   hmreg:<pid>:<seconds since the epoch>:<subsystem>:<function>():<line><<level>> <text>
+ * A message from a provider other than ours names it before the subsystem. Any thread may log at
+ * any time; errno is preserved.
+ */
+#ifndef HM_BASE_LOG_H
+#define HM_BASE_LOG_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <rdma/fabric.h>
+#include <rdma/fi_ext.h>
+
+/* A bit per level and subsystem that somebody listens to; HM_LOG_UNREAD before the first message. */
+#define HM_LOG_UNREAD (UINT64_C(1) << 63)
+#define HM_LOG_BIT(level, subsys)                                                                  \
+	(UINT64_C(1) << ((unsigned int)(level)*FI_LOG_SUBSYS_MAX + (unsigned int)(subsys)))
+
+extern _Atomic uint64_t hm_log_mask;
+
+/* Reads the environment once and returns hm_log_mask. */
+uint64_t hm_log_init(void);
+
+static inline bool hm_log_on(enum fi_log_level level, enum fi_log_subsys subsys)
+{
+	uint64_t mask = atomic_load_explicit(&hm_log_mask, memory_order_relaxed);
+
+	if (__builtin_expect((mask & HM_LOG_UNREAD) != 0, 0))
+		mask = hm_log_init();
+	return __builtin_expect((mask & HM_LOG_BIT(level, subsys)) != 0, 0);
+}
+
+void hm_log_write(enum fi_log_level level, enum fi_log_subsys subsys, const char *func, int line,
+		  const char *fmt, ...) __attribute__((format(printf, 5, 6)));
+
+#define HM_LOG(level, subsys, ...)                                                                 \
+	do {                                                                                       \
+		if (hm_log_on(level, subsys))                                                      \
+			hm_log_write(level, subsys, __func__, __LINE__, __VA_ARGS__);              \
+	} while (0)
+
+#define HM_WARN(subsys, ...)  HM_LOG(FI_LOG_WARN, subsys, __VA_ARGS__)
+#define HM_TRACE(subsys, ...) HM_LOG(FI_LOG_TRACE, subsys, __VA_ARGS__)
+#define HM_INFO(subsys, ...)  HM_LOG(FI_LOG_INFO, subsys, __VA_ARGS__)
+#define HM_DEBUG(subsys, ...) HM_LOG(FI_LOG_DEBUG, subsys, __VA_ARGS__)
+
+/* The words used in the variables and in the lines; NULL for a value outside the enumeration. */
+const char *hm_log_level_name(enum fi_log_level level);
+const char *hm_log_subsys_name(enum fi_log_subsys subsys);
+
+/*
+ * For tests: fn sees every warning, whatever the environment says, and whatever else the environment
+ * enables; lines for standard error still go there. Calls of fn are serialised; messages logged by
+ * fn itself do not come back to it. NULL ends it: once that call returned, fn does not run any more.
+ * fn must not call hm_log_set_sink.
+ */
+typedef void (*hm_log_sink_fn)(enum fi_log_level level, enum fi_log_subsys subsys, const char *func,
+			       int line, const char *text, void *arg);
+void hm_log_set_sink(hm_log_sink_fn fn, void *arg);
+
+#endif

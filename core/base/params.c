@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The table of environment variables and the values that were found for them. */
+#include "core/base/params.h"
+
+#include <assert.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/log.h"
+#include "core/base/params_priv.h"
+
+const struct hm_param_def hm_param_table[HM_PARAM_COUNT] = {
+	[HM_PARAM_LOG_LEVEL] = { "FI_LOG_LEVEL", FI_PARAM_STRING, NULL,
+				 "What to log on standard error: warn, trace, info or debug, each "
+				 "including those before it (default: nothing)" },
+	[HM_PARAM_LOG_PROV] = { "FI_LOG_PROV", FI_PARAM_STRING, NULL,
+				"Providers to log, separated by commas; a leading ^ logs all "
+				"others (default: all)" },
+	[HM_PARAM_LOG_SUBSYS] = { "FI_LOG_SUBSYS", FI_PARAM_STRING, NULL,
+				  "Subsystems to log, separated by commas; a leading ^ logs all "
+				  "others: core, fabric, domain, ep_ctrl, ep_data, av, cq, eq, "
+				  "mr, cntr (default: all)" },
+	[HM_PARAM_LOG_INTERVAL] = { "FI_LOG_INTERVAL", FI_PARAM_INT, "2000",
+				    "Milliseconds between two rate limited messages of one kind "
+				    "(default: 2000)" },
+	[HM_PARAM_PROVIDER] = { "FI_PROVIDER", FI_PARAM_STRING, NULL,
+				"Providers to use, separated by commas; a leading ^ uses all "
+				"others. The one here is hmreg (default: all)" },
+	[HM_PARAM_SW_ENABLE] = { "HMREG_SW_ENABLE", FI_PARAM_BOOL, "1",
+				 "List the software NIC among the interfaces (default: 1)" },
+	[HM_PARAM_SW_MAX_UNEXPECTED] = { "HMREG_SW_MAX_UNEXPECTED", FI_PARAM_SIZE_T, "1G",
+					 "Most bytes that one endpoint of the software NIC "
+					 "buffers for messages without a posted receive; K, M, G "
+					 "and T may follow the number (default: 1G)" },
+	[HM_PARAM_SW_FAULT_GUARD] = { "HMREG_SW_FAULT_GUARD", FI_PARAM_BOOL, "1",
+				      "Turn a transfer of the software NIC to or from unmapped "
+				      "memory into an error completion, by a handler for SIGSEGV "
+				      "and SIGBUS, instead of a crash (default: 1)" },
+	[HM_PARAM_MR_MAX_COUNT] = { "HMREG_MR_MAX_COUNT", FI_PARAM_SIZE_T, "16777216",
+				    "Most memory regions that one domain holds (default: "
+				    "16777216)" },
+};
+
+/* Written by load() alone, before anybody can read it; the texts are kept until the process ends. */
+static struct {
+	char *text; /* as found in the environment; NULL when unset or empty */
+	union hm_param_value value;
+	bool bad;
+} values[HM_PARAM_COUNT];
+
+static pthread_once_t load_once = PTHREAD_ONCE_INIT;
+static atomic_bool report_due;
+
+bool hm_param_parse(enum fi_param_type type, const char *text, union hm_param_value *out)
+{
+	switch (type) {
+	case FI_PARAM_STRING:
+		out->str = text;
+		return true;
+	case FI_PARAM_INT:
+		return hm_parse_int(text, &out->num);
+	case FI_PARAM_BOOL:
+		return hm_parse_bool(text, &out->on);
+	case FI_PARAM_SIZE_T:
+		return hm_parse_size(text, &out->size);
+	}
+	return false;
+}
+
+const char *hm_param_expected(enum fi_param_type type)
+{
+	switch (type) {
+	case FI_PARAM_STRING:
+		return "a string";
+	case FI_PARAM_INT:
+		return "an integer";
+	case FI_PARAM_BOOL:
+		return "one of 0/1, off/on, false/true, no/yes";
+	case FI_PARAM_SIZE_T:
+		return "a size (a number, K, M, G or T may follow, or -1 for no limit)";
+	}
+	return "of a known type";
+}
+
+static void load_one(enum hm_param id)
+{
+	const struct hm_param_def *def = &hm_param_table[id];
+	const char *env = getenv(def->name);
+
+	if (def->initial) {
+		bool ok = hm_param_parse(def->type, def->initial, &values[id].value);
+
+		assert(ok);
+		(void)ok;
+	}
+	if (!env || !*env)
+		return;
+	/* A copy: the application may change its environment at any time. */
+	values[id].text = strdup(env);
+	if (!values[id].text || !hm_param_parse(def->type, values[id].text, &values[id].value)) {
+		values[id].bad = true;
+		atomic_store_explicit(&report_due, true, memory_order_relaxed);
+	}
+}
+
+static void load(void)
+{
+	for (int id = 0; id < HM_PARAM_COUNT; id++)
+		load_one((enum hm_param)id);
+}
+
+static void report(void)
+{
+	for (int id = 0; id < HM_PARAM_COUNT; id++) {
+		const struct hm_param_def *def = &hm_param_table[id];
+
+		if (values[id].bad)
+			HM_WARN(FI_LOG_CORE, "%s=%s is not %s; the default %s is used", def->name,
+				values[id].text ? values[id].text : "(out of memory)",
+				hm_param_expected(def->type),
+				def->initial ? def->initial : "(none)");
+	}
+}
+
+static const union hm_param_value *lookup_quiet(enum hm_param id, enum fi_param_type type)
+{
+	pthread_once(&load_once, load);
+	assert(id < HM_PARAM_COUNT && hm_param_table[id].type == type);
+	(void)type;
+	return &values[id].value;
+}
+
+static const union hm_param_value *lookup(enum hm_param id, enum fi_param_type type)
+{
+	const union hm_param_value *value = lookup_quiet(id, type);
+
+	/* Outside load(): a message reads parameters itself. The first to come reports. */
+	if (__builtin_expect(atomic_load_explicit(&report_due, memory_order_relaxed), 0) &&
+	    atomic_exchange(&report_due, false))
+		report();
+	return value;
+}
+
+const char *hm_param_str(enum hm_param id)
+{
+	return lookup(id, FI_PARAM_STRING)->str;
+}
+
+int hm_param_int(enum hm_param id)
+{
+	return lookup(id, FI_PARAM_INT)->num;
+}
+
+bool hm_param_bool(enum hm_param id)
+{
+	return lookup(id, FI_PARAM_BOOL)->on;
+}
+
+size_t hm_param_size(enum hm_param id)
+{
+	return lookup(id, FI_PARAM_SIZE_T)->size;
+}
+
+const char *hm_param_str_quiet(enum hm_param id)
+{
+	return lookup_quiet(id, FI_PARAM_STRING)->str;
+}
+
+int hm_param_int_quiet(enum hm_param id)
+{
+	return lookup_quiet(id, FI_PARAM_INT)->num;
+}

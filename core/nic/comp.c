@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Completion queues and counters: the ring between a NIC and the application that reads it. */
+#include "core/nic/comp.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/log.h"
+
+/* A completion is one cache line, and each public entry is a copy of its front. */
+static_assert(sizeof(struct nic_comp) == 64, "one cache line");
+#define SAME_PLACE(field)                                                                          \
+	static_assert(offsetof(struct nic_comp, field) ==                                          \
+			      offsetof(struct fi_cq_tagged_entry, field),                          \
+		      "struct nic_comp begins as the public entries do")
+SAME_PLACE(op_context);
+SAME_PLACE(flags);
+SAME_PLACE(len);
+SAME_PLACE(buf);
+SAME_PLACE(data);
+
+int nic_cq_init(struct nic_cq *cq, size_t size, enum fi_wait_obj wait_obj)
+{
+	uint32_t ring_size = 1;
+	int ret;
+
+	assert(size >= 1 && size <= NIC_CQ_SIZE_MAX);
+	memset(cq, 0, sizeof(*cq));
+	while (ring_size < size)
+		ring_size *= 2;
+	cq->size = (uint32_t)size;
+	cq->ring_mask = ring_size - 1;
+	cq->ring = aligned_alloc(64, ring_size * sizeof(*cq->ring));
+	if (!cq->ring || pthread_mutex_init(&cq->lock, NULL)) {
+		HM_WARN(FI_LOG_CQ, "no memory for a completion queue of %zu entries", size);
+		ret = -FI_ENOMEM;
+		goto free_ring;
+	}
+	ret = hm_wait_init(&cq->wait, wait_obj);
+	if (ret)
+		goto destroy_lock;
+	return 0;
+
+destroy_lock:
+	pthread_mutex_destroy(&cq->lock);
+free_ring:
+	free(cq->ring);
+	return ret;
+}
+
+void nic_cq_destroy(struct nic_cq *cq)
+{
+	hm_wait_destroy(&cq->wait);
+	pthread_mutex_destroy(&cq->lock);
+	free(cq->ring);
+	cq->ring = NULL;
+}
+
+static uint32_t load(_Atomic uint32_t *index)
+{
+	return atomic_load_explicit(index, memory_order_relaxed);
+}
+
+static void store(_Atomic uint32_t *index, uint32_t value)
+{
+	atomic_store_explicit(index, value, memory_order_relaxed);
+}
+
+void nic_cq_push(struct nic_cq *cq, const struct nic_comp *comp)
+{
+	uint32_t tail;
+
+	pthread_mutex_lock(&cq->lock);
+	tail = load(&cq->tail);
+	assert(tail - load(&cq->head) < cq->size);
+	cq->ring[tail & cq->ring_mask] = *comp;
+	cq->errors += comp->err != 0;
+	store(&cq->tail, tail + 1);
+	pthread_mutex_unlock(&cq->lock);
+	hm_wait_signal(&cq->wait);
+}
+
+static inline char *put_entry(char *at, const struct nic_comp *comp, enum fi_cq_format format)
+{
+	static const uint64_t no_tag;
+
+	switch (format) {
+	case FI_CQ_FORMAT_CONTEXT:
+		memcpy(at, comp, sizeof(struct fi_cq_entry));
+		return at + sizeof(struct fi_cq_entry);
+	case FI_CQ_FORMAT_MSG:
+		memcpy(at, comp, sizeof(struct fi_cq_msg_entry));
+		return at + sizeof(struct fi_cq_msg_entry);
+	case FI_CQ_FORMAT_DATA:
+		memcpy(at, comp, sizeof(struct fi_cq_data_entry));
+		return at + sizeof(struct fi_cq_data_entry);
+	case FI_CQ_FORMAT_TAGGED:
+		memcpy(at, comp, sizeof(struct fi_cq_data_entry));
+		memcpy(at + offsetof(struct fi_cq_tagged_entry, tag), &no_tag, sizeof(no_tag));
+		return at + sizeof(struct fi_cq_tagged_entry);
+	case FI_CQ_FORMAT_UNSPEC:
+		break;
+	}
+	return at;
+}
+
+/* Gives n entries' room back after they have left the ring. */
+static void give_room(struct nic_cq *cq, uint32_t n)
+{
+	uint32_t used = atomic_fetch_sub_explicit(&cq->used, n, memory_order_relaxed);
+
+	assert(used >= n);
+	(void)used;
+}
+
+/* Seen without the lock, or stale: no entry that the caller can know of is missed. */
+static bool looks_empty(struct nic_cq *cq)
+{
+	return load(&cq->head) == load(&cq->tail);
+}
+
+ssize_t nic_cq_take(struct nic_cq *cq, enum fi_cq_format format, void *buf, fi_addr_t *src_addr,
+		    size_t count)
+{
+	uint32_t head, tail, n = 0;
+	const struct nic_comp *comp;
+	ssize_t none = -FI_EAGAIN;
+	char *at = buf;
+
+	assert(format != FI_CQ_FORMAT_UNSPEC);
+	if (looks_empty(cq))
+		return -FI_EAGAIN;
+	pthread_mutex_lock(&cq->lock);
+	head = load(&cq->head);
+	tail = load(&cq->tail);
+	while (head + n != tail) {
+		comp = &cq->ring[(head + n) & cq->ring_mask];
+		none = comp->err ? -FI_EAVAIL : 0;
+		if (n == count || comp->err)
+			break;
+		at = put_entry(at, comp, format);
+		if (src_addr)
+			src_addr[n] = comp->src_addr;
+		n++;
+	}
+	store(&cq->head, head + n);
+	pthread_mutex_unlock(&cq->lock);
+	if (!n)
+		return none;
+	give_room(cq, n);
+	return (ssize_t)n;
+}
+
+ssize_t nic_cq_take_error(struct nic_cq *cq, struct nic_comp *comp)
+{
+	const struct nic_comp *front;
+	bool taken = false;
+	uint32_t head;
+
+	if (looks_empty(cq))
+		return -FI_EAGAIN;
+	pthread_mutex_lock(&cq->lock);
+	head = load(&cq->head);
+	front = &cq->ring[head & cq->ring_mask];
+	if (head != load(&cq->tail) && front->err) {
+		*comp = *front;
+		cq->errors--;
+		store(&cq->head, head + 1);
+		taken = true;
+	}
+	pthread_mutex_unlock(&cq->lock);
+	if (!taken)
+		return -FI_EAGAIN;
+	give_room(cq, 1);
+	return 1;
+}
+
+bool nic_cq_reached(struct nic_cq *cq, size_t count)
+{
+	bool reached;
+
+	if (count > cq->size)
+		count = cq->size;
+	pthread_mutex_lock(&cq->lock);
+	reached = load(&cq->tail) - load(&cq->head) >= count || cq->errors > 0;
+	pthread_mutex_unlock(&cq->lock);
+	return reached;
+}
+
+int nic_cntr_init(struct nic_cntr *cntr, enum fi_cntr_events events, enum fi_wait_obj wait_obj)
+{
+	memset(cntr, 0, sizeof(*cntr));
+	cntr->bytes = events == FI_CNTR_EVENTS_BYTES;
+	return hm_wait_init(&cntr->wait, wait_obj);
+}
+
+void nic_cntr_destroy(struct nic_cntr *cntr)
+{
+	hm_wait_destroy(&cntr->wait);
+}

@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The registry of NICs, and what every NIC needs for the local side of an operation. */
+#include <assert.h>
+#include <inttypes.h>
+#include <netinet/in.h>
+#include <string.h>
+
+#include "core/base/log.h"
+#include "core/base/range.h"
+#include "core/nic/nic.h"
+
+/* Filled by nic_register before anything else runs, constant from then on: no lock. */
+static const struct nic_ops *nics[NIC_MAX];
+static size_t nic_count;
+
+static int no_address(const struct nic_port *port, void *addr, size_t *len)
+{
+	(void)port;
+	(void)addr;
+	(void)len;
+	return -FI_ENOSYS;
+}
+
+static int reaches_loopback(const struct nic_port *port, const void *addr, size_t len)
+{
+	struct sockaddr_in in;
+
+	(void)port;
+	if (len < sizeof(in))
+		return -FI_EHOSTUNREACH;
+	memcpy(&in, addr, sizeof(in));
+	if (in.sin_family != AF_INET || ntohl(in.sin_addr.s_addr) >> 24 != IN_LOOPBACKNET)
+		return -FI_EHOSTUNREACH;
+	return 0;
+}
+
+static int no_refresh(struct nic_region *region, const struct iovec *iov, size_t count)
+{
+	(void)region;
+	(void)iov;
+	(void)count;
+	return -FI_ENOSYS;
+}
+
+static int no_atomics(struct nic_domain *domain, enum nic_op kind, enum fi_datatype datatype,
+		      enum fi_op op, size_t *count, size_t *size)
+{
+	(void)domain;
+	(void)kind;
+	(void)datatype;
+	(void)op;
+	(void)count;
+	(void)size;
+	return -FI_EOPNOTSUPP;
+}
+
+int nic_register(struct nic_ops *ops)
+{
+	assert(ops && ops->name);
+	assert(ops->domain_size >= sizeof(struct nic_domain));
+	assert(ops->ep_size >= sizeof(struct nic_ep));
+	assert(ops->ports && ops->domain_open && ops->domain_close);
+	assert(ops->region_register && ops->region_deregister);
+	assert(ops->ep_open && ops->ep_enable && ops->ep_close && ops->ep_name);
+	assert(ops->peer_resolve && ops->peer_address);
+	assert(ops->post && ops->post_recv && ops->cancel && ops->strerror);
+	for (size_t i = 0; i < nic_count; i++) {
+		if (nics[i] == ops)
+			return -FI_EALREADY;
+	}
+	if (nic_count == NIC_MAX) {
+		HM_WARN(FI_LOG_CORE, "NIC %s is left out: only %d kinds of NIC fit", ops->name,
+			NIC_MAX);
+		return -FI_ENOSPC;
+	}
+	if (!ops->port_address)
+		ops->port_address = no_address;
+	if (!ops->port_reaches)
+		ops->port_reaches = reaches_loopback;
+	if (!ops->region_refresh)
+		ops->region_refresh = no_refresh;
+	if (!ops->atomic_valid)
+		ops->atomic_valid = no_atomics;
+	nics[nic_count++] = ops;
+	return 0;
+}
+
+const struct nic_port *nic_port_at(size_t index)
+{
+	for (size_t i = 0; i < nic_count; i++) {
+		const struct nic_port *ports;
+		size_t count;
+
+		if (nics[i]->ports(&ports, &count))
+			continue;
+		if (index < count)
+			return &ports[index];
+		index -= count;
+	}
+	return NULL;
+}
+
+/* ---- local access ---- */
+
+static bool inside(const struct nic_region *region, uint64_t addr, uint64_t len)
+{
+	const struct nic_region_ext *ext = region->ext;
+
+	if (!ext || !ext->iov)
+		return hm_range_ok(region->len, addr - region->base, len);
+	for (size_t i = 0; i < ext->iov_count; i++) {
+		const struct iovec *part = &ext->iov[i];
+
+		if (hm_range_ok(part->iov_len, addr - (uintptr_t)part->iov_base, len))
+			return true;
+	}
+	return false;
+}
+
+/* access 0 at registration: the NIC may read the memory for this side's own operations, no more. */
+static uint64_t granted(const struct nic_region *region)
+{
+	return region->access ? region->access : FI_SEND | FI_WRITE;
+}
+
+static int check_local(const struct nic_region *region, const struct nic_domain *domain,
+		       uint64_t addr, size_t len, uint64_t access, const char *call)
+{
+	uint32_t state = atomic_load_explicit(&region->state, memory_order_acquire);
+
+	if (region->domain != domain) {
+		HM_WARN(FI_LOG_EP_DATA, "%s: desc belongs to a region of another domain", call);
+		return -FI_EINVAL;
+	}
+	if (!(state & NIC_REGION_ENABLED)) {
+		HM_WARN(FI_LOG_EP_DATA, "%s: the region of desc is not enabled: fi_mr_enable first",
+			call);
+		return -FI_EINVAL;
+	}
+	if (access & ~granted(region)) {
+		HM_WARN(FI_LOG_EP_DATA,
+			"%s: the region of desc was registered with access 0x%" PRIx32
+			", which lacks 0x%" PRIx64,
+			call, region->access, access & ~granted(region));
+		return -FI_EACCES;
+	}
+	if (len && !inside(region, addr, len)) {
+		HM_WARN(FI_LOG_EP_DATA,
+			"%s: %zu bytes at 0x%" PRIx64 " are not inside %s of the region of desc "
+			"(0x%" PRIx64 ", %" PRIu64 " bytes)",
+			call, len, addr,
+			region->ext && region->ext->iov ? "one segment" : "the memory",
+			region->base, region->len);
+		return -FI_EINVAL;
+	}
+	return 0;
+}
+
+int nic_local_acquire(struct nic_domain *domain, void *desc, const void *addr, size_t len,
+		      uint64_t access, const char *call, struct nic_region **region)
+{
+	uint64_t handle = (uintptr_t)desc;
+	struct hm_key_node *node;
+	int ret;
+
+	if (!desc) {
+		if (len && (domain->mr_mode & FI_MR_LOCAL)) {
+			HM_WARN(FI_LOG_EP_DATA,
+				"%s: no desc for %zu bytes at %p: FI_MR_LOCAL was agreed, so local "
+				"buffers must be registered",
+				call, len, addr);
+			return -FI_EINVAL;
+		}
+		*region = NULL;
+		return 0;
+	}
+	node = hm_key_acquire(domain->regions, handle);
+	if (!node) {
+		HM_WARN(FI_LOG_EP_DATA, "%s: desc %p %s", call, desc,
+			hm_key_expired(domain->regions, handle)
+				? "belongs to a region that has been closed"
+				: "is no descriptor of this domain");
+		return -FI_EINVAL;
+	}
+	ret = check_local(nic_region_of(node), domain, (uintptr_t)addr, len, access, call);
+	if (ret) {
+		hm_key_release(node);
+		return ret;
+	}
+	*region = nic_region_of(node);
+	return 0;
+}

@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The NIC contract: what core asks of any NIC, software or hardware.
+ *
+ * Who owns what: core allocates domains, endpoints and regions with the NIC's private size behind the
+ * common head declared here, calls the NIC to fill and empty its part, and frees.  A NIC keeps no
+ * pointer into an object after the call that closes it has returned success.
+ *
+ * Every function returns 0 (or a count) or a negative FI_E code and changes nothing when it fails.
+ * Slots marked optional are filled with a refusal when the NIC is registered (nic_register).
+ */
+#ifndef HM_NIC_H
+#define HM_NIC_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+#include <sys/uio.h>
+
+#include <rdma/fabric.h>
+#include <rdma/fi_atomic.h>
+#include <rdma/fi_domain.h>
+#include <rdma/fi_endpoint.h>
+#include <rdma/fi_errno.h>
+#include <rdma/fi_ext_hmreg.h>
+#include <rdma/fi_rma.h>
+
+#include "core/base/key_table.h"
+#include "core/nic/comp.h"
+#include "core/nic/peer.h"
+
+#define NIC_IOV_MAX 16 /* segments of a region and of one operation's local side, all NICs */
+#define NIC_RMA_IOV_MAX 16
+
+struct nic_domain;
+struct nic_ep;
+struct nic_ops;
+
+/* One usable port: what fi_getinfo turns into a struct fi_info.  Static for the process's life. */
+struct nic_port {
+	const struct nic_ops *ops;
+	const char *fabric_name;
+	const char *domain_name;
+	uint64_t caps;		  /* everything it can offer */
+	uint64_t optional_caps;	  /* of these, what is off unless hints ask for it */
+	int mr_mode;		  /* bits it needs */
+	uint32_t addr_format;
+	uint32_t protocol;
+	size_t mr_key_size;
+	size_t mr_iov_limit;
+	size_t max_msg_size;
+	size_t inject_size;
+	size_t iov_limit, rma_iov_limit;
+	size_t tx_size, rx_size;
+	size_t max_mr_count;
+	size_t ep_count;
+	uint64_t msg_order;
+	size_t cq_data_size;
+	const struct fid_nic *nic; /* device, bus and link attributes; copied by fi_getinfo */
+	const void *priv;	   /* the NIC's own */
+};
+
+/* ---- memory regions ---- */
+
+/* State bits of a region; an access from a peer needs NIC_REGION_ENABLED. */
+#define NIC_REGION_ENABLED 1u
+#define NIC_REGION_SINGLE_USE 2u /* one remote operation, then USED_UP */
+#define NIC_REGION_USED_UP 4u
+#define NIC_REGION_REFRESHING 8u
+#define NIC_REGION_WANTS_CNTR 16u /* FI_MR_RMA_EVENT: a counter must be bound before enabling */
+
+/* What few regions need, allocated apart.  Owned by the region. */
+struct nic_region_ext {
+	size_t iov_count;
+	struct iovec *iov;	  /* segments, in order; NULL when there is one */
+	_Atomic(struct nic_cntr *) cntr; /* counts remote writes and atomics; holds one of its users */
+	struct nic_ep *ep;	  /* FI_MR_ENDPOINT: only through this endpoint; holds one of its users */
+	uint64_t secret;	  /* the unguessable part of a raw key */
+};
+
+/*
+ * A registered region.  The part that a peer's access reads is in the first two cache lines of the
+ * element; constant while the node is live, apart from state, and ext until enabled.
+ */
+struct nic_region {
+	struct hm_key_node node;
+	struct nic_domain *domain;
+	uint64_t base;	   /* first byte of the (first) segment in this process */
+	uint64_t len;	   /* sum of all segments */
+	uint32_t access;   /* FI_SEND ... FI_REMOTE_WRITE, FI_COLLECTIVE's bit is below 32 as well */
+	_Atomic uint32_t state;
+	struct nic_region_ext *ext;
+};
+
+/* What core asks a NIC to register; checked already. */
+struct nic_region_request {
+	const struct iovec *iov;
+	size_t iov_count;
+	uint64_t access;
+	uint64_t flags;
+	size_t page_size; /* 0: the library chooses */
+};
+
+/* ---- domains ---- */
+struct nic_domain {
+	const struct nic_ops *ops;
+	const struct nic_port *port;
+	int mr_mode;			   /* as agreed with the application */
+	uint64_t caps;			   /* as agreed */
+	struct hm_key_table *regions;	   /* owned by core: handles are desc and provider keys */
+	struct hm_key_table *mapped;	   /* owned by core: raw keys this side has mapped */
+};
+
+/* An element of nic_domain.mapped: a peer's raw key. */
+struct nic_mapped_key {
+	struct hm_key_node node;
+	uint64_t handle; /* the peer's region */
+	uint64_t secret;
+	uint64_t base_addr;
+	uint32_t uses; /* map calls not yet unmapped; protected by the domain's map lock */
+};
+
+/* ---- endpoints ---- */
+enum nic_cntr_slot {
+	NIC_CNTR_SEND,
+	NIC_CNTR_RECV,
+	NIC_CNTR_READ,
+	NIC_CNTR_WRITE,
+	NIC_CNTR_REMOTE_READ,
+	NIC_CNTR_REMOTE_WRITE,
+	NIC_CNTR_SLOTS
+};
+
+struct nic_ep {
+	struct nic_domain *domain;
+	struct nic_av *av;
+	struct nic_cq *tx_cq, *rx_cq; /* either may be NULL */
+	struct nic_cntr *cntr[NIC_CNTR_SLOTS];
+	uint64_t caps;
+	size_t rx_size;
+	bool rx_selective; /* receive completions only with FI_COMPLETION */
+	_Atomic uint32_t users; /* regions bound */
+};
+
+/* ---- work requests ---- */
+enum nic_op { NIC_OP_SEND, NIC_OP_WRITE, NIC_OP_READ, NIC_OP_ATOMIC, NIC_OP_FETCH, NIC_OP_COMPARE };
+
+/* One local segment.  region is referenced by the caller for the call's time; NULL: no desc given. */
+struct nic_seg {
+	void *addr;
+	size_t len;
+	struct nic_region *region;
+};
+
+/* Internal bits in nic_wr.flags beside the public operation flags. */
+#define NIC_WR_COMPLETE FI_COMPLETION /* write an entry to the CQ on success */
+#define NIC_WR_NO_COMPLETION (UINT64_C(1) << 63) /* an inject call: count, but no entry on success */
+
+struct nic_wr {
+	enum nic_op op;
+	enum fi_datatype datatype; /* atomics */
+	enum fi_op atomic_op;
+	uint64_t flags;	     /* effective: FI_INJECT, FI_COMPLETION, FI_DELIVERY_COMPLETE, ... */
+	uint64_t comp_flags; /* FI_RMA | FI_WRITE and the like, for the completion entry */
+	uint64_t peer;	     /* from nic_av_peer */
+	const struct nic_seg *local, *result, *compare;
+	const struct fi_rma_iov *remote; /* atomics: len in bytes */
+	uint32_t local_count, result_count, compare_count, remote_count;
+	size_t len; /* sum of local (of remote where local is empty, as for FI_ATOMIC_READ) */
+	void *context;
+	uint64_t data; /* FI_REMOTE_CQ_DATA */
+};
+
+/* A receive to post.  desc are handles of regions, kept and looked up when a message arrives. */
+struct nic_recv {
+	const struct iovec *iov;
+	void **desc; /* may be NULL */
+	size_t count;
+	uint64_t src_peer; /* 0: from anybody */
+	uint64_t flags;	   /* effective */
+	void *context;
+};
+
+struct nic_ops {
+	const char *name;
+	size_t domain_size, ep_size; /* bytes including the common head */
+	size_t region_private;	     /* bytes behind struct nic_region's end in an element */
+
+	/* Ports that are usable now.  The array is the NIC's and lives as long as the process. */
+	int (*ports)(const struct nic_port **ports, size_t *count);
+	/*
+	 * Optional (-FI_ENOSYS): the address of an endpoint that asks for none, as far as it is known
+	 * before one is open.  len as in fi_getname(3).
+	 */
+	int (*port_address)(const struct nic_port *port, void *addr, size_t *len);
+	/*
+	 * Optional (any IPv4 loopback address): can an endpoint of this port have or reach this
+	 * address?  -FI_EHOSTUNREACH.  Logs nothing.
+	 */
+	int (*port_reaches)(const struct nic_port *port, const void *addr, size_t len);
+
+	int (*domain_open)(struct nic_domain *domain);
+	int (*domain_close)(struct nic_domain *domain);
+
+	/*
+	 * Make the memory known.  node is not live yet; ext->iov is filled already for several
+	 * segments.  FI_MR_ALLOCATED agreed and pages missing: -FI_EFAULT.
+	 */
+	int (*region_register)(struct nic_region *region, const struct nic_region_request *req);
+	int (*region_deregister)(struct nic_region *region); /* node is killed */
+	/* Optional (-FI_ENOSYS): pages of these parts changed; parts lie inside the region. */
+	int (*region_refresh)(struct nic_region *region, const struct iovec *iov, size_t count);
+
+	/* src_addr NULL: the NIC chooses one.  -FI_EADDRINUSE, -FI_EADDRNOTAVAIL. */
+	int (*ep_open)(struct nic_ep *ep, const void *src_addr, size_t len);
+	int (*ep_enable)(struct nic_ep *ep);
+	/* Waits for operations of peers that are under way; queued receives are dropped. */
+	int (*ep_close)(struct nic_ep *ep);
+	int (*ep_name)(struct nic_ep *ep, void *addr, size_t *len); /* as fi_getname(3) */
+
+	/* Address bytes to peer handle (never 0) and back.  -FI_EINVAL: not an address of this NIC. */
+	int (*peer_resolve)(struct nic_domain *domain, const void *addr, size_t *len, uint64_t *peer);
+	int (*peer_address)(struct nic_domain *domain, uint64_t peer, void *addr, size_t *len);
+
+	/* 0: accepted, its completion will come.  -FI_EAGAIN: no room now, nothing done. */
+	ssize_t (*post)(struct nic_ep *ep, const struct nic_wr *wr);
+	ssize_t (*post_recv)(struct nic_ep *ep, const struct nic_recv *recv);
+	/* -FI_ENOENT: no posted receive has this context.  Else it completes with FI_ECANCELED. */
+	ssize_t (*cancel)(struct nic_ep *ep, void *context);
+
+	/* Optional (-FI_EOPNOTSUPP). kind: NIC_OP_ATOMIC, NIC_OP_FETCH, NIC_OP_COMPARE. */
+	int (*atomic_valid)(struct nic_domain *domain, enum nic_op kind, enum fi_datatype datatype,
+			    enum fi_op op, size_t *count, size_t *size);
+
+	/* Text for an enum hmreg_error or the NIC's own code; constant string. */
+	const char *(*strerror)(int prov_errno);
+};
+
+/* Registration of NICs; called by core/init.c before any other use. */
+#define NIC_MAX 4
+int nic_register(struct nic_ops *ops);
+/* Walk the ports of every registered NIC; index counts over all.  NULL past the end. */
+const struct nic_port *nic_port_at(size_t index);
+
+/*
+ * Reference the region that desc names for a local access: it must be a live region of this domain,
+ * hold [addr, addr + len) inside one of its segments, and grant access.  -FI_EINVAL / -FI_EACCES with
+ * one log line naming call.  NULL desc: *region = NULL, or -FI_EINVAL when the domain has
+ * FI_MR_LOCAL and len is not 0.
+ */
+int nic_local_acquire(struct nic_domain *domain, void *desc, const void *addr, size_t len,
+		      uint64_t access, const char *call, struct nic_region **region);
+
+static inline void nic_local_release(struct nic_region *region)
+{
+	if (region)
+		hm_key_release(&region->node);
+}
+
+static inline struct nic_region *nic_region_of(struct hm_key_node *node)
+{
+	return (struct nic_region *)((char *)node - offsetof(struct nic_region, node));
+}
+
+#endif

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The software NIC: enforces what a NIC enforces and moves the bytes in the thread that asks.
+ *
+ * An operation is executed by the initiator's call (or, for a message that waits for a receive, by
+ * the receiver's), so the target's thread need do nothing and there are no threads of our own.
+ * Objects of the peer are held by a reference for the call's time: the endpoint through its virtual
+ * port, the region through its key.  Closing waits for such references.
+ */
+#ifndef SW_H
+#define SW_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdint.h>
+
+#include "core/base/list.h"
+#include "core/nic/nic.h"
+
+#define SW_RAW_KEY_SIZE 16
+
+struct sw_port;
+
+struct sw_ep {
+	struct nic_ep ep;
+	struct sw_port *port;	 /* held from open to close */
+	uint32_t ip;		 /* host order, as the endpoint's name shows it */
+	uint16_t number;	 /* virtual port, host order */
+	uint64_t serial;	 /* tells this endpoint from a later one on the same port */
+	pthread_mutex_t rx_lock; /* protects posted, posted_count, unexpected, unexpected_bytes */
+	struct hm_list posted;	 /* sw_recv, owned */
+	struct hm_list unexpected; /* sw_message, owned */
+	size_t posted_count, unexpected_bytes;
+	_Atomic uint32_t deferred; /* sends whose completion waits at the peer; each holds CQ room */
+};
+
+static inline struct sw_ep *sw_ep_of(struct nic_ep *ep)
+{
+	return (struct sw_ep *)ep;
+}
+
+/* ---- virtual ports (sw_port.c) ---- */
+
+/* number 0: any free one.  -FI_EADDRINUSE, -FI_EADDRNOTAVAIL (none left), -FI_ENOMEM. */
+int sw_port_bind(struct sw_ep *ep, uint16_t number);
+void sw_port_listen(struct sw_ep *ep);
+/* Ends listening, waits for references, frees the number. */
+void sw_port_unbind(struct sw_ep *ep);
+/* Reference the listening endpoint behind a peer handle; NULL when there is none. */
+struct sw_ep *sw_port_acquire(uint64_t peer);
+void sw_port_release(struct sw_ep *ep);
+
+#define SW_PEER(number) (UINT64_C(1) << 32 | (number))
+
+/* ---- addresses (sw_nic.c) ---- */
+/* This process's own loopback address, host order. */
+uint32_t sw_process_ip(void);
+
+/* ---- data movement (sw_copy.c) ---- */
+
+/* A list of memory pieces with a place in it. */
+struct sw_cursor {
+	const struct iovec *iov;
+	size_t count, at;
+	size_t offset; /* inside iov[at] */
+};
+
+/* The pieces of [offset, offset + len) of a region; piece needs room for NIC_IOV_MAX.  Returns how many. */
+size_t sw_region_pieces(const struct nic_region *region, uint64_t offset, uint64_t len,
+			struct iovec *piece);
+/* Copy len bytes; both cursors move on.  0 or -FI_EFAULT. */
+int sw_copy(struct sw_cursor *dst, struct sw_cursor *src, size_t len);
+/* Local pieces of a work request as an iovec list. */
+void sw_pieces(const struct nic_seg *seg, uint32_t count, struct iovec *piece);
+
+/* ---- operations ---- */
+/* Write the error entry (room reserved) or, without a CQ, only count it.  Frees the reservation. */
+void sw_fail(struct nic_ep *ep, const struct nic_wr *wr, enum hmreg_error why);
+void sw_succeed(struct nic_ep *ep, const struct nic_wr *wr);
+/* The FI_E code that goes with a cause. */
+int sw_error_code(enum hmreg_error why);
+
+ssize_t sw_rma(struct nic_ep *ep, const struct nic_wr *wr);	/* sw_rma.c */
+ssize_t sw_send(struct nic_ep *ep, const struct nic_wr *wr);	/* sw_msg.c */
+ssize_t sw_post_recv(struct nic_ep *ep, const struct nic_recv *recv);
+ssize_t sw_cancel(struct nic_ep *ep, void *context);
+/* Drop what is queued; senders that wait for delivery are told that the peer is gone. */
+void sw_msg_flush(struct sw_ep *ep);
+
+#endif

@@ -1,0 +1,334 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The software NIC: its profiles, domains, regions, endpoints and addresses. */
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "core/base/guard.h"
+#include "core/base/log.h"
+#include "core/base/params.h"
+#include "core/nic/sw.h"
+#include "core/nic/sw_atomic_ops.h"
+#include "core/nic/sw_nic.h"
+#include "hmem/hmem.h"
+
+/* ---- profiles ---- */
+
+#define SW_CAPS                                                                                    \
+	(FI_MSG | FI_RMA | FI_ATOMIC | FI_READ | FI_WRITE | FI_SEND | FI_RECV | FI_REMOTE_READ |   \
+	 FI_REMOTE_WRITE | FI_SOURCE | FI_DIRECTED_RECV | FI_RMA_EVENT | FI_FENCE | FI_LOCAL_COMM)
+#define SW_OPTIONAL_CAPS (FI_SOURCE | FI_DIRECTED_RECV | FI_RMA_EVENT | FI_FENCE)
+
+#define SW_VERBS_MODE (FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY)
+#define SW_STRICT_MODE                                                                             \
+	(SW_VERBS_MODE | FI_MR_RAW | FI_MR_MMU_NOTIFY | FI_MR_RMA_EVENT | FI_MR_ENDPOINT |         \
+	 FI_MR_HMEM | FI_MR_COLLECTIVE | FI_MR_XPU_DESC)
+
+#define SW_MAX_MSG ((size_t)1 << 40)
+#define SW_INJECT 4096
+
+static char device_name[] = "sw0", vendor[] = "hmreg", driver[] = "hmreg-sw", version[] = "1.0",
+	    link_type[] = "loopback";
+
+static struct fi_device_attr device_attr = {.name = device_name,
+					    .device_id = version,
+					    .device_version = version,
+					    .vendor_id = vendor,
+					    .driver = driver,
+					    .firmware = version};
+static struct fi_bus_attr bus_attr = {.bus_type = FI_BUS_UNSPEC};
+static struct fi_link_attr link_attr = {
+	.mtu = 65536, .speed = 0, .state = FI_LINK_UP, .network_type = link_type};
+static const struct fid_nic nic_attr = {.fid = {.fclass = FI_CLASS_NIC},
+					.device_attr = &device_attr,
+					.bus_attr = &bus_attr,
+					.link_attr = &link_attr};
+
+#define PROFILE(name, mode, key_size)                                                              \
+	{                                                                                          \
+		.ops = &sw_nic_ops, .fabric_name = "hmreg-sw", .domain_name = name,                \
+		.caps = SW_CAPS, .optional_caps = SW_OPTIONAL_CAPS, .mr_mode = (mode),             \
+		.addr_format = FI_SOCKADDR_IN, .protocol = FI_PROTO_UNSPEC,                        \
+		.mr_key_size = (key_size), .mr_iov_limit = NIC_IOV_MAX,                            \
+		.max_msg_size = SW_MAX_MSG, .inject_size = SW_INJECT, .iov_limit = NIC_IOV_MAX,    \
+		.rma_iov_limit = NIC_RMA_IOV_MAX, .tx_size = 1024, .rx_size = 4096,                \
+		.ep_count = 64511, .cq_data_size = 8, .nic = &nic_attr,                            \
+		.msg_order = FI_ORDER_RAR | FI_ORDER_RAW | FI_ORDER_RAS | FI_ORDER_WAR |           \
+			     FI_ORDER_WAW | FI_ORDER_WAS | FI_ORDER_SAR | FI_ORDER_SAW |           \
+			     FI_ORDER_SAS | FI_ORDER_RMA_RAR | FI_ORDER_RMA_RAW |                  \
+			     FI_ORDER_RMA_WAR | FI_ORDER_RMA_WAW | FI_ORDER_ATOMIC_RAR |           \
+			     FI_ORDER_ATOMIC_RAW | FI_ORDER_ATOMIC_WAR | FI_ORDER_ATOMIC_WAW       \
+	}
+
+static struct nic_port profiles[] = {
+	PROFILE("sw-scalable", 0, 8),
+	PROFILE("sw-verbs", SW_VERBS_MODE, 8),
+	PROFILE("sw-strict", SW_STRICT_MODE, SW_RAW_KEY_SIZE),
+};
+
+#define PROFILES (sizeof(profiles) / sizeof(profiles[0]))
+
+static int sw_ports(const struct nic_port **ports, size_t *count)
+{
+	*ports = profiles;
+	*count = hm_param_bool(HM_PARAM_SW_ENABLE) ? PROFILES : 0;
+	return 0;
+}
+
+static uint32_t process_ip;
+
+uint32_t sw_process_ip(void)
+{
+	return process_ip;
+}
+
+void sw_nic_init(void)
+{
+	uint32_t pid = (uint32_t)getpid();
+
+	/* 127.64.0.0/10 with the process id, which has 22 bits: never 127.0.0.1 */
+	process_ip = INADDR_LOOPBACK & 0xff000000u;
+	process_ip |= 0x00400000u | (pid & 0x003fffffu);
+	for (size_t i = 0; i < PROFILES; i++)
+		profiles[i].max_mr_count = hm_param_size(HM_PARAM_MR_MAX_COUNT);
+	nic_register(&sw_nic_ops);
+}
+
+/* ---- domains and regions ---- */
+
+static int sw_domain_open(struct nic_domain *domain)
+{
+	(void)domain;
+	hm_guard_install();
+	return 0;
+}
+
+static int sw_domain_close(struct nic_domain *domain)
+{
+	(void)domain;
+	return 0;
+}
+
+static int check_mapped(const struct iovec *iov, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		int ret = hmem_system.probe(iov[i].iov_base, iov[i].iov_len);
+
+		if (ret != 0) {
+			HM_WARN(FI_LOG_MR,
+				"[%p, +%zu) is not mapped in full; the domain needs FI_MR_ALLOCATED",
+				iov[i].iov_base, iov[i].iov_len);
+			return ret;
+		}
+	}
+	return 0;
+}
+
+static int sw_region_register(struct nic_region *region, const struct nic_region_request *req)
+{
+	if (!(region->domain->mr_mode & FI_MR_ALLOCATED))
+		return 0;
+	return check_mapped(req->iov, req->iov_count);
+}
+
+static int sw_region_deregister(struct nic_region *region)
+{
+	(void)region;
+	return 0;
+}
+
+/*
+ * The software NIC keeps no translation, so the new pages are reached anyway; what is left to do is
+ * to find out that there are some where the agreed mode wants them.
+ */
+static int sw_region_refresh(struct nic_region *region, const struct iovec *iov, size_t count)
+{
+	if (!(region->domain->mr_mode & (FI_MR_ALLOCATED | FI_MR_MMU_NOTIFY)))
+		return 0;
+	return check_mapped(iov, count);
+}
+
+/* ---- addresses ---- */
+
+static bool is_ours(uint32_t ip)
+{
+	return ip == INADDR_LOOPBACK || ip == process_ip;
+}
+
+static int parse_address(const void *addr, size_t len, uint32_t *ip, uint16_t *number)
+{
+	struct sockaddr_in in;
+
+	if (!addr || len < sizeof(in))
+		return -FI_EINVAL;
+	memcpy(&in, addr, sizeof(in));
+	if (in.sin_family != AF_INET)
+		return -FI_EINVAL;
+	*ip = ntohl(in.sin_addr.s_addr);
+	*number = ntohs(in.sin_port);
+	return 0;
+}
+
+static int format_address(uint32_t ip, uint16_t number, void *addr, size_t *len)
+{
+	struct sockaddr_in in = {.sin_family = AF_INET,
+				 .sin_port = htons(number),
+				 .sin_addr.s_addr = htonl(ip)};
+	size_t have = *len;
+
+	*len = sizeof(in);
+	if (have > sizeof(in))
+		have = sizeof(in);
+	if (have > 0)
+		memcpy(addr, &in, have);
+	return have == sizeof(in) ? 0 : -FI_ETOOSMALL;
+}
+
+static int sw_peer_resolve(struct nic_domain *domain, const void *addr, size_t *len, uint64_t *peer)
+{
+	uint32_t ip;
+	uint16_t number;
+
+	(void)domain;
+	if (parse_address(addr, *len, &ip, &number) != 0 || number == 0) {
+		HM_WARN(FI_LOG_AV, "not an IPv4 socket address with a port");
+		return -FI_EINVAL;
+	}
+	if (!is_ours(ip)) {
+		HM_WARN(FI_LOG_AV,
+			"%u.%u.%u.%u is not of this process; the software NIC reaches no other",
+			ip >> 24, ip >> 16 & 255, ip >> 8 & 255, ip & 255);
+		return -FI_EHOSTUNREACH;
+	}
+	*len = sizeof(struct sockaddr_in);
+	*peer = SW_PEER(number);
+	return 0;
+}
+
+static int sw_peer_address(struct nic_domain *domain, uint64_t peer, void *addr, size_t *len)
+{
+	(void)domain;
+	return format_address(process_ip, (uint16_t)peer, addr, len);
+}
+
+/* ---- endpoints ---- */
+
+static int sw_ep_open(struct nic_ep *nic, const void *src_addr, size_t len)
+{
+	struct sw_ep *ep = sw_ep_of(nic);
+	uint16_t number = 0;
+	int ret;
+
+	ep->ip = process_ip;
+	if (src_addr) {
+		ret = parse_address(src_addr, len, &ep->ip, &number);
+		if (ret != 0) {
+			HM_WARN(FI_LOG_EP_CTRL, "source address is not an IPv4 socket address");
+			return ret;
+		}
+		if (!is_ours(ep->ip)) {
+			HM_WARN(FI_LOG_EP_CTRL, "source address is not of this process");
+			return -FI_EADDRNOTAVAIL;
+		}
+	}
+	hm_list_init(&ep->posted);
+	hm_list_init(&ep->unexpected);
+	pthread_mutex_init(&ep->rx_lock, NULL);
+	ret = sw_port_bind(ep, number);
+	if (ret != 0)
+		pthread_mutex_destroy(&ep->rx_lock);
+	return ret;
+}
+
+static int sw_ep_enable(struct nic_ep *ep)
+{
+	sw_port_listen(sw_ep_of(ep));
+	return 0;
+}
+
+static int sw_ep_close(struct nic_ep *nic)
+{
+	struct sw_ep *ep = sw_ep_of(nic);
+
+	sw_port_unbind(ep);
+	sw_msg_flush(ep);
+	pthread_mutex_destroy(&ep->rx_lock);
+	return 0;
+}
+
+static int sw_ep_name(struct nic_ep *nic, void *addr, size_t *len)
+{
+	struct sw_ep *ep = sw_ep_of(nic);
+
+	return format_address(ep->ip, ep->number, addr, len);
+}
+
+static ssize_t sw_post(struct nic_ep *ep, const struct nic_wr *wr)
+{
+	return wr->op == NIC_OP_SEND ? sw_send(ep, wr) : sw_rma(ep, wr);
+}
+
+static int sw_atomic_offer(struct nic_domain *domain, enum nic_op kind, enum fi_datatype datatype,
+			   enum fi_op op, size_t *count, size_t *size)
+{
+	(void)domain;
+	if (!sw_atomic_valid((enum sw_atomic_kind)(kind - NIC_OP_ATOMIC), datatype, op))
+		return -FI_EOPNOTSUPP;
+	*size = sw_atomic_size(datatype);
+	*count = SW_MAX_MSG / *size;
+	return 0;
+}
+
+/* ---- causes ---- */
+
+static const char *sw_strerror(int prov_errno)
+{
+	static const char *const text[HMREG_ERROR_LAST] = {
+		[HMREG_OK] = "success",
+		[HMREG_KEY_UNKNOWN] = "bad key: the target has no region with this key, or has closed it",
+		[HMREG_KEY_CLOSED] = "closed: the region of this key has been closed",
+		[HMREG_OUT_OF_BOUNDS] = "out of bounds: the range is not inside the region",
+		[HMREG_NO_RIGHT] = "no right: the region does not grant this access",
+		[HMREG_DISABLED] = "disabled: the region has not been enabled",
+		[HMREG_KEY_USED_UP] = "closed: the single-use key has been used",
+		[HMREG_OTHER_ENDPOINT] = "no right: the region is bound to another endpoint",
+		[HMREG_KEY_NOT_MAPPED] = "bad key: raw keys must be mapped before use",
+		[HMREG_KEY_FORGED] = "bad key: the raw key does not belong to the region",
+		[HMREG_PEER_GONE] = "no enabled endpoint has this address",
+		[HMREG_PEER_NO_CAP] = "the target endpoint was not opened for this operation",
+		[HMREG_LOCAL_REGION] = "closed: the local region was closed before its use",
+		[HMREG_TRUNCATED] = "the message is longer than the receive buffer",
+		[HMREG_FAULT] = "memory of the operation is not mapped or not writable",
+		[HMREG_CANCELED] = "canceled by the application",
+		[HMREG_MISALIGNED] = "the atomic's target is not naturally aligned",
+		[HMREG_REFRESHING] = "disabled: the region is being refreshed",
+	};
+
+	if (prov_errno < 0 || prov_errno >= HMREG_ERROR_LAST || !text[prov_errno])
+		return "unknown cause";
+	return text[prov_errno];
+}
+
+struct nic_ops sw_nic_ops = {
+	.name = "sw",
+	.domain_size = sizeof(struct nic_domain),
+	.ep_size = sizeof(struct sw_ep),
+	.ports = sw_ports,
+	.domain_open = sw_domain_open,
+	.domain_close = sw_domain_close,
+	.region_register = sw_region_register,
+	.region_deregister = sw_region_deregister,
+	.region_refresh = sw_region_refresh,
+	.ep_open = sw_ep_open,
+	.ep_enable = sw_ep_enable,
+	.ep_close = sw_ep_close,
+	.ep_name = sw_ep_name,
+	.peer_resolve = sw_peer_resolve,
+	.peer_address = sw_peer_address,
+	.post = sw_post,
+	.post_recv = sw_post_recv,
+	.cancel = sw_cancel,
+	.atomic_valid = sw_atomic_offer,
+	.strerror = sw_strerror,
+};

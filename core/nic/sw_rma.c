@@ -1,0 +1,455 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* One-sided operations of the software NIC: write, read and atomics, executed in the caller. */
+#include "core/base/guard.h"
+#include "core/base/range.h"
+#include "core/nic/sw.h"
+#include "core/nic/sw_atomic_ops.h"
+
+int sw_error_code(enum hmreg_error why)
+{
+	static const int codes[HMREG_ERROR_LAST] = {
+		[HMREG_KEY_UNKNOWN] = FI_ENOKEY,	 [HMREG_KEY_CLOSED] = FI_ENOKEY,
+		[HMREG_OUT_OF_BOUNDS] = FI_EINVAL,	 [HMREG_NO_RIGHT] = FI_EACCES,
+		[HMREG_DISABLED] = FI_EOPBADSTATE,	 [HMREG_KEY_USED_UP] = FI_ENOKEY,
+		[HMREG_OTHER_ENDPOINT] = FI_EACCES,	 [HMREG_KEY_NOT_MAPPED] = FI_EKEYREJECTED,
+		[HMREG_KEY_FORGED] = FI_EKEYREJECTED,	 [HMREG_PEER_GONE] = FI_EHOSTUNREACH,
+		[HMREG_PEER_NO_CAP] = FI_EOPNOTSUPP,	 [HMREG_LOCAL_REGION] = FI_ENOMR,
+		[HMREG_TRUNCATED] = FI_ETRUNC,		 [HMREG_FAULT] = FI_EFAULT,
+		[HMREG_CANCELED] = FI_ECANCELED,	 [HMREG_MISALIGNED] = FI_EINVAL,
+		[HMREG_REFRESHING] = FI_EOPBADSTATE,
+	};
+
+	return codes[why];
+}
+
+static struct nic_cntr *initiator_cntr(const struct nic_ep *ep, enum nic_op op)
+{
+	switch (op) {
+	case NIC_OP_SEND:
+		return ep->cntr[NIC_CNTR_SEND];
+	case NIC_OP_WRITE:
+	case NIC_OP_ATOMIC:
+		return ep->cntr[NIC_CNTR_WRITE];
+	default:
+		return ep->cntr[NIC_CNTR_READ];
+	}
+}
+
+void sw_fail(struct nic_ep *ep, const struct nic_wr *wr, enum hmreg_error why)
+{
+	struct nic_cntr *cntr = initiator_cntr(ep, wr->op);
+
+	if (cntr)
+		nic_cntr_failed(cntr);
+	if (ep->tx_cq) {
+		struct nic_comp comp = {.op_context = wr->context,
+					.flags = wr->comp_flags,
+					.src_addr = FI_ADDR_NOTAVAIL,
+					.err = sw_error_code(why),
+					.prov_errno = (int)why,
+					.olen = wr->len};
+
+		nic_cq_push(ep->tx_cq, &comp);
+	}
+}
+
+void sw_succeed(struct nic_ep *ep, const struct nic_wr *wr)
+{
+	struct nic_cntr *cntr = initiator_cntr(ep, wr->op);
+
+	if (ep->tx_cq) {
+		if (wr->flags & NIC_WR_COMPLETE) {
+			struct nic_comp comp = {.op_context = wr->context,
+						.flags = wr->comp_flags,
+						.len = wr->len,
+						.src_addr = FI_ADDR_NOTAVAIL};
+
+			nic_cq_push(ep->tx_cq, &comp);
+		} else {
+			nic_cq_unreserve(ep->tx_cq);
+		}
+	}
+	if (cntr)
+		nic_cntr_done(cntr, wr->len);
+}
+
+/* ---- the target's side of the checks ---- */
+
+/* The other side's regions that one operation touches; each is referenced. */
+struct targets {
+	uint32_t count;
+	struct nic_region *region[NIC_RMA_IOV_MAX];
+	uint64_t offset[NIC_RMA_IOV_MAX];
+};
+
+static void release_targets(struct targets *targets)
+{
+	for (uint32_t i = 0; i < targets->count; i++)
+		nic_local_release(targets->region[i]);
+}
+
+/* A raw key: what the initiator mapped, and its secret must be the region's. */
+static enum hmreg_error find_raw(struct nic_ep *ep, struct nic_domain *target, uint64_t key,
+				 struct nic_region **region)
+{
+	struct hm_key_node *node = hm_key_acquire(ep->domain->mapped, key);
+	struct nic_mapped_key *mapped;
+	enum hmreg_error why = HMREG_OK;
+	struct hm_key_node *found;
+
+	if (!node)
+		return HMREG_KEY_NOT_MAPPED;
+	mapped = hm_container(node, struct nic_mapped_key, node);
+	found = hm_key_acquire(target->regions, mapped->handle);
+	if (!found) {
+		why = hm_key_expired(target->regions, mapped->handle) ? HMREG_KEY_CLOSED
+								      : HMREG_KEY_UNKNOWN;
+	} else if (nic_region_of(found)->ext->secret != mapped->secret) {
+		hm_key_release(found);
+		why = HMREG_KEY_FORGED;
+	} else {
+		*region = nic_region_of(found);
+	}
+	hm_key_release(node);
+	return why;
+}
+
+static enum hmreg_error find_region(struct nic_ep *ep, struct nic_domain *target, uint64_t key,
+				    struct nic_region **region)
+{
+	struct hm_key_node *node;
+
+	if (target->mr_mode & FI_MR_RAW)
+		return find_raw(ep, target, key, region);
+	if (!(target->mr_mode & FI_MR_PROV_KEY)) {
+		node = hm_key_find(target->regions, key);
+		if (!node)
+			return HMREG_KEY_UNKNOWN;
+	} else {
+		node = hm_key_acquire(target->regions, key);
+		if (!node)
+			return hm_key_expired(target->regions, key) ? HMREG_KEY_CLOSED
+								    : HMREG_KEY_UNKNOWN;
+	}
+	*region = nic_region_of(node);
+	return HMREG_OK;
+}
+
+static enum hmreg_error check_state(struct nic_region *region, const struct nic_ep *target)
+{
+	uint32_t state = atomic_load_explicit(&region->state, memory_order_acquire);
+
+	if (state & NIC_REGION_REFRESHING)
+		return HMREG_REFRESHING;
+	if (!(state & NIC_REGION_ENABLED))
+		return HMREG_DISABLED;
+	if (state & NIC_REGION_USED_UP)
+		return HMREG_KEY_USED_UP;
+	if (region->ext && region->ext->ep && region->ext->ep != target)
+		return HMREG_OTHER_ENDPOINT;
+	return HMREG_OK;
+}
+
+/* Find and check one remote range; on success the region is referenced in targets. */
+static enum hmreg_error add_target(struct nic_ep *ep, const struct nic_ep *target,
+				   const struct fi_rma_iov *remote, uint64_t access,
+				   struct targets *targets)
+{
+	struct nic_region *region = NULL;
+	uint64_t offset = remote->addr;
+	enum hmreg_error why = find_region(ep, target->domain, remote->key, &region);
+
+	if (why != HMREG_OK)
+		return why;
+	if (target->domain->mr_mode & FI_MR_VIRT_ADDR)
+		offset -= region->base;
+	why = check_state(region, target);
+	if (why == HMREG_OK && (region->access & access) != access)
+		why = HMREG_NO_RIGHT;
+	if (why == HMREG_OK && !hm_range_ok(region->len, offset, remote->len))
+		why = HMREG_OUT_OF_BOUNDS;
+	if (why != HMREG_OK) {
+		nic_local_release(region);
+		return why;
+	}
+	targets->region[targets->count] = region;
+	targets->offset[targets->count++] = offset;
+	return HMREG_OK;
+}
+
+/* A single-use key belongs to the first operation that passes all other checks. */
+static enum hmreg_error claim(struct targets *targets)
+{
+	for (uint32_t i = 0; i < targets->count; i++) {
+		struct nic_region *region = targets->region[i];
+		bool repeated = false;
+
+		if (!(atomic_load_explicit(&region->state, memory_order_relaxed) &
+		      NIC_REGION_SINGLE_USE))
+			continue;
+		for (uint32_t k = 0; k < i; k++) /* twice in one operation is one use */
+			repeated |= targets->region[k] == region;
+		if (!repeated && (atomic_fetch_or_explicit(&region->state, NIC_REGION_USED_UP,
+							   memory_order_acq_rel) &
+				  NIC_REGION_USED_UP))
+			return HMREG_KEY_USED_UP;
+	}
+	return HMREG_OK;
+}
+
+/* ---- execution ---- */
+
+static enum hmreg_error move(const struct nic_wr *wr, const struct targets *targets)
+{
+	struct iovec local[NIC_IOV_MAX], piece[NIC_IOV_MAX];
+	struct sw_cursor mine = {.iov = local, .count = wr->local_count};
+
+	sw_pieces(wr->local, wr->local_count, local);
+	for (uint32_t i = 0, t = 0; i < wr->remote_count; i++) {
+		struct sw_cursor theirs = {.iov = piece};
+		int ret;
+
+		if (wr->remote[i].len == 0)
+			continue;
+		theirs.count = sw_region_pieces(targets->region[t], targets->offset[t],
+						wr->remote[i].len, piece);
+		t++;
+		ret = wr->op == NIC_OP_WRITE ? sw_copy(&theirs, &mine, wr->remote[i].len)
+					     : sw_copy(&mine, &theirs, wr->remote[i].len);
+		if (ret != 0)
+			return HMREG_FAULT;
+	}
+	return HMREG_OK;
+}
+
+/* One guarded application of an atomic operation. */
+struct apply {
+	enum sw_atomic_kind kind;
+	enum fi_datatype datatype;
+	enum fi_op op;
+	void *dst, *result;
+	const void *src, *compare;
+	size_t count;
+	int ret;
+};
+
+static void run_apply(void *arg)
+{
+	struct apply *a = arg;
+
+	a->ret = sw_atomic_apply(a->kind, a->datatype, a->op, a->dst, a->src, a->compare, a->result,
+				 a->count);
+}
+
+/* Walks a list of local segments by whole elements. */
+struct operand {
+	const struct nic_seg *seg;
+	uint32_t count;
+	size_t offset;
+};
+
+/* The place of the next bytes, and *len cut to what lies there in one piece.  NULL: no operand. */
+static void *operand_at(struct operand *operand, size_t *len)
+{
+	if (operand->count == 0)
+		return NULL;
+	while (operand->offset == operand->seg->len) {
+		operand->seg++;
+		operand->count--;
+		operand->offset = 0;
+	}
+	if (*len > operand->seg->len - operand->offset)
+		*len = operand->seg->len - operand->offset;
+	return (char *)operand->seg->addr + operand->offset;
+}
+
+static enum hmreg_error apply_range(const struct nic_wr *wr, struct operand op[3], char *dst,
+				    size_t len)
+{
+	size_t size = sw_atomic_size(wr->datatype);
+	struct apply a = {.kind = (enum sw_atomic_kind)(wr->op - NIC_OP_ATOMIC),
+			  .datatype = wr->datatype,
+			  .op = wr->atomic_op};
+
+	while (len > 0) {
+		size_t n = len;
+
+		a.dst = dst;
+		a.src = operand_at(&op[0], &n);
+		a.result = operand_at(&op[1], &n);
+		a.compare = operand_at(&op[2], &n);
+		a.count = n / size;
+		if (hm_guard_run(run_apply, &a) != 0) {
+			sw_atomic_recover();
+			return HMREG_FAULT;
+		}
+		for (unsigned i = 0; i < 3; i++)
+			op[i].offset += n;
+		dst += n;
+		len -= n;
+	}
+	return HMREG_OK;
+}
+
+/* Every target element must be aligned and lie in one piece. */
+static enum hmreg_error check_alignment(const struct nic_wr *wr, const struct targets *targets)
+{
+	size_t size = sw_atomic_size(wr->datatype);
+	size_t align = size > 8 ? 8 : size;
+	struct iovec piece[NIC_IOV_MAX];
+
+	for (uint32_t i = 0, t = 0; i < wr->remote_count; i++) {
+		size_t n;
+
+		if (wr->remote[i].len == 0)
+			continue;
+		n = sw_region_pieces(targets->region[t], targets->offset[t], wr->remote[i].len,
+				     piece);
+		t++;
+		while (n-- > 0)
+			if ((uintptr_t)piece[n].iov_base % align != 0 ||
+			    piece[n].iov_len % size != 0)
+				return HMREG_MISALIGNED;
+	}
+	return HMREG_OK;
+}
+
+static enum hmreg_error execute_atomic(const struct nic_wr *wr, const struct targets *targets)
+{
+	struct operand op[3] = {{wr->local, wr->local_count, 0},
+				{wr->result, wr->result_count, 0},
+				{wr->compare, wr->compare_count, 0}};
+	struct iovec piece[NIC_IOV_MAX];
+
+	for (uint32_t i = 0, t = 0; i < wr->remote_count; i++) {
+		size_t n;
+
+		if (wr->remote[i].len == 0)
+			continue;
+		n = sw_region_pieces(targets->region[t], targets->offset[t], wr->remote[i].len,
+				     piece);
+		t++;
+		for (size_t k = 0; k < n; k++) {
+			enum hmreg_error why =
+				apply_range(wr, op, piece[k].iov_base, piece[k].iov_len);
+
+			if (why != HMREG_OK)
+				return why;
+		}
+	}
+	return HMREG_OK;
+}
+
+/* ---- the operation ---- */
+
+/* What the access needs of the region and of the target endpoint. */
+static uint64_t needed_access(const struct nic_wr *wr)
+{
+	switch (wr->op) {
+	case NIC_OP_READ:
+		return FI_REMOTE_READ;
+	case NIC_OP_FETCH:
+		return wr->atomic_op == FI_ATOMIC_READ ? FI_REMOTE_READ
+						       : FI_REMOTE_READ | FI_REMOTE_WRITE;
+	case NIC_OP_COMPARE:
+		return FI_REMOTE_READ | FI_REMOTE_WRITE;
+	default:
+		return FI_REMOTE_WRITE;
+	}
+}
+
+static uint64_t needed_caps(const struct nic_wr *wr)
+{
+	return needed_access(wr) |
+	       (wr->op == NIC_OP_WRITE || wr->op == NIC_OP_READ ? FI_RMA : FI_ATOMIC);
+}
+
+static enum hmreg_error execute(struct nic_ep *ep, const struct nic_ep *target,
+				const struct nic_wr *wr, struct targets *targets)
+{
+	uint64_t access = needed_access(wr);
+	bool atomic = wr->op != NIC_OP_WRITE && wr->op != NIC_OP_READ;
+	enum hmreg_error why;
+
+	if ((target->caps & needed_caps(wr)) != needed_caps(wr))
+		return HMREG_PEER_NO_CAP;
+	for (uint32_t i = 0; i < wr->remote_count; i++) {
+		if (wr->remote[i].len == 0) /* as hardware: an empty access names no region */
+			continue;
+		why = add_target(ep, target, &wr->remote[i], access, targets);
+		if (why != HMREG_OK)
+			return why;
+	}
+	if (atomic) {
+		why = check_alignment(wr, targets);
+		if (why != HMREG_OK)
+			return why;
+	}
+	why = claim(targets);
+	if (why != HMREG_OK)
+		return why;
+	return atomic ? execute_atomic(wr, targets) : move(wr, targets);
+}
+
+/* What the target sees of a successful access: counters, and an entry for FI_REMOTE_CQ_DATA. */
+static void tell_target(struct nic_ep *target, const struct nic_wr *wr,
+			const struct targets *targets)
+{
+	bool writes = needed_access(wr) & FI_REMOTE_WRITE;
+	struct nic_cntr *cntr =
+		target->cntr[writes ? NIC_CNTR_REMOTE_WRITE : NIC_CNTR_REMOTE_READ];
+
+	for (uint32_t i = 0; writes && i < targets->count; i++) {
+		struct nic_region_ext *ext = targets->region[i]->ext;
+		struct nic_cntr *bound =
+			ext ? atomic_load_explicit(&ext->cntr, memory_order_acquire) : NULL;
+
+		if (bound && (target->caps & FI_RMA_EVENT))
+			nic_cntr_done(bound, wr->len);
+	}
+	if (wr->flags & FI_REMOTE_CQ_DATA && target->rx_cq) {
+		struct nic_comp comp = {.flags = FI_RMA | FI_REMOTE_WRITE | FI_REMOTE_CQ_DATA,
+					.len = wr->len,
+					.data = wr->data,
+					.src_addr = FI_ADDR_NOTAVAIL};
+
+		nic_cq_push(target->rx_cq, &comp);
+	}
+	if (cntr)
+		nic_cntr_done(cntr, wr->len);
+}
+
+ssize_t sw_rma(struct nic_ep *ep, const struct nic_wr *wr)
+{
+	struct targets targets = {.count = 0};
+	struct sw_ep *target;
+	enum hmreg_error why;
+	bool notify;
+
+	if (ep->tx_cq && nic_cq_reserve(ep->tx_cq) != 0)
+		return -FI_EAGAIN;
+	target = sw_port_acquire(wr->peer);
+	if (!target) {
+		sw_fail(ep, wr, HMREG_PEER_GONE);
+		return 0;
+	}
+	notify = (wr->flags & FI_REMOTE_CQ_DATA) && target->ep.rx_cq;
+	if (notify && nic_cq_reserve(target->ep.rx_cq) != 0) {
+		sw_port_release(target);
+		if (ep->tx_cq)
+			nic_cq_unreserve(ep->tx_cq);
+		return -FI_EAGAIN;
+	}
+	why = execute(ep, &target->ep, wr, &targets);
+	if (why == HMREG_OK)
+		tell_target(&target->ep, wr, &targets);
+	else if (notify)
+		nic_cq_unreserve(target->ep.rx_cq);
+	release_targets(&targets);
+	sw_port_release(target);
+	if (why == HMREG_OK)
+		sw_succeed(ep, wr);
+	else
+		sw_fail(ep, wr, why);
+	return 0;
+}

@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Host memory. */
+#include "hmem/hmem.h"
+
+#include "core/base/guard.h"
+
+const struct hmem_ops hmem_system = {
+	.iface = FI_HMEM_SYSTEM,
+	.name = "system",
+	.copy = hm_guard_copy,
+	.probe = hm_guard_probe,
+};

@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Counters as the application sees them, fi_cntr(3).  The counter itself is struct nic_cntr. */
+#include <stdlib.h>
+
+#include "core/core.h"
+
+static uint64_t cntr_read(struct fid_cntr *fid)
+{
+	return atomic_load(&hm_cntr_of(&fid->fid)->nic.value);
+}
+
+static uint64_t cntr_readerr(struct fid_cntr *fid)
+{
+	struct hm_cntr *cntr = hm_cntr_of(&fid->fid);
+	uint64_t errors = atomic_load(&cntr->nic.errors);
+
+	atomic_store_explicit(&cntr->errors_seen, errors, memory_order_relaxed);
+	return errors;
+}
+
+static int cntr_add(struct fid_cntr *fid, uint64_t value)
+{
+	struct hm_cntr *cntr = hm_cntr_of(&fid->fid);
+
+	atomic_fetch_add(&cntr->nic.value, value);
+	hm_wait_signal(&cntr->nic.wait);
+	return 0;
+}
+
+static int cntr_set(struct fid_cntr *fid, uint64_t value)
+{
+	struct hm_cntr *cntr = hm_cntr_of(&fid->fid);
+
+	atomic_store(&cntr->nic.value, value);
+	hm_wait_signal(&cntr->nic.wait);
+	return 0;
+}
+
+static int cntr_adderr(struct fid_cntr *fid, uint64_t value)
+{
+	struct hm_cntr *cntr = hm_cntr_of(&fid->fid);
+
+	atomic_fetch_add(&cntr->nic.errors, value);
+	hm_wait_signal(&cntr->nic.wait);
+	return 0;
+}
+
+static int cntr_seterr(struct fid_cntr *fid, uint64_t value)
+{
+	struct hm_cntr *cntr = hm_cntr_of(&fid->fid);
+
+	atomic_store_explicit(&cntr->errors_seen, value, memory_order_relaxed);
+	atomic_store(&cntr->nic.errors, value);
+	hm_wait_signal(&cntr->nic.wait);
+	return 0;
+}
+
+/* A blocked fi_cntr_wait: what it waits for, and how it ended. */
+struct cntr_wait {
+	struct hm_cntr *cntr;
+	uint64_t threshold, errors;
+	int ret;
+};
+
+static bool cntr_wait_over(void *arg)
+{
+	struct cntr_wait *w = arg;
+
+	if (atomic_load(&w->cntr->nic.value) >= w->threshold) {
+		w->ret = 0;
+		return true;
+	}
+	w->ret = -FI_EAVAIL;
+	return atomic_load(&w->cntr->nic.errors) != w->errors;
+}
+
+/*
+ * fi_cntr(3): a change of the error value ends the wait.  An operation may fail before the wait for
+ * it begins, on the software NIC it always does; the change counts from when the application was
+ * last told of the error value (here, by fi_cntr_readerr or fi_cntr_seterr), lest it wait for ever.
+ */
+static int cntr_wait(struct fid_cntr *fid, uint64_t threshold, int timeout)
+{
+	struct hm_cntr *cntr = hm_cntr_of(&fid->fid);
+	struct cntr_wait w = { .cntr = cntr, .threshold = threshold };
+
+	if (cntr->nic.wait.obj == FI_WAIT_NONE) {
+		HM_WARN(FI_LOG_CNTR, "fi_cntr_wait: the counter was opened with FI_WAIT_NONE");
+		return -FI_ENOSYS;
+	}
+	w.errors = atomic_load_explicit(&cntr->errors_seen, memory_order_relaxed);
+	if (hm_wait_until(&cntr->nic.wait, cntr_wait_over, &w, timeout))
+		return -FI_ETIMEDOUT;
+	if (w.ret)
+		atomic_store_explicit(&cntr->errors_seen, atomic_load(&cntr->nic.errors),
+				      memory_order_relaxed);
+	return w.ret;
+}
+
+static int cntr_export_xpu(struct fid_cntr *fid, uint64_t flags, struct fid_xpu_cntr *xpu_cntr)
+{
+	(void)fid;
+	(void)flags;
+	(void)xpu_cntr;
+	HM_WARN(FI_LOG_CNTR, "fi_cntr_export_xpu: the counter belongs to no XPU context");
+	return -FI_ENOSYS;
+}
+
+static int cntr_control(struct fid *fid, int command, void *arg)
+{
+	return hm_wait_control(&hm_cntr_of(fid)->nic.wait, FI_LOG_CNTR, command, arg);
+}
+
+/*
+ * A counter has nothing to be read away, so that ready means: it changed since fi_trywait last
+ * answered so.  The caller looks at the counter and tries again.
+ */
+static bool cntr_changed(void *arg)
+{
+	struct hm_cntr *cntr = arg;
+
+	return atomic_load(&cntr->nic.value) != atomic_load(&cntr->value_tried) ||
+	       atomic_load(&cntr->nic.errors) != atomic_load(&cntr->errors_tried);
+}
+
+int hm_cntr_trywait(struct hm_cntr *cntr)
+{
+	uint64_t value = atomic_load(&cntr->nic.value);
+	uint64_t errors = atomic_load(&cntr->nic.errors);
+	int ret = hm_wait_try(&cntr->nic.wait, cntr_changed, cntr);
+
+	if (ret == -FI_EAGAIN) {
+		atomic_store(&cntr->value_tried, value);
+		atomic_store(&cntr->errors_tried, errors);
+	}
+	if (ret == -FI_EINVAL)
+		HM_WARN(FI_LOG_CNTR, "fi_trywait: the counter has no FI_WAIT_FD");
+	return ret;
+}
+
+static int cntr_close(struct fid *fid)
+{
+	struct hm_cntr *cntr = hm_cntr_of(fid);
+	int ret = hm_check_unused(&cntr->nic.users, "counter");
+
+	if (ret)
+		return ret;
+	nic_cntr_destroy(&cntr->nic);
+	hm_unuse(&cntr->domain->users);
+	fid->fclass = FI_CLASS_UNSPEC;
+	free(cntr);
+	return 0;
+}
+
+static const struct fi_ops cntr_fid_ops = {
+	.size = sizeof(struct fi_ops),
+	.close = cntr_close,
+	.bind = hm_no_bind,
+	.control = cntr_control,
+	.ops_open = hm_no_ops_open,
+	.tostr = hm_no_tostr,
+	.ops_set = hm_no_ops_set,
+};
+
+static const struct fi_ops_cntr cntr_ops = {
+	.size = sizeof(struct fi_ops_cntr),
+	.read = cntr_read,
+	.readerr = cntr_readerr,
+	.add = cntr_add,
+	.set = cntr_set,
+	.wait = cntr_wait,
+	.adderr = cntr_adderr,
+	.seterr = cntr_seterr,
+	.export_xpu = cntr_export_xpu,
+};
+
+static int check_attr(const struct hm_domain *domain, const struct fi_cntr_attr *attr)
+{
+	if (attr->flags & ~(uint64_t)FI_XPU) {
+		HM_WARN(FI_LOG_CNTR, "fi_cntr_open: unknown flags in 0x%llx",
+			(unsigned long long)attr->flags);
+		return -FI_EBADFLAGS;
+	}
+	if (attr->flags & FI_XPU) {
+		HM_WARN(FI_LOG_CNTR, "fi_cntr_open: FI_XPU is not offered by this domain");
+		return -FI_ENOSYS;
+	}
+	/* The attributes of a program built for an older interface end before xpu_ctx. */
+	if (FI_VERSION_GE(domain->api_version, FI_VERSION(2, 6)) && attr->xpu_ctx) {
+		HM_WARN(FI_LOG_CNTR, "fi_cntr_open: xpu_ctx is set without FI_XPU");
+		return -FI_EINVAL;
+	}
+	if (attr->events != FI_CNTR_EVENTS_COMP && attr->events != FI_CNTR_EVENTS_BYTES) {
+		HM_WARN(FI_LOG_CNTR, "fi_cntr_open: %d is no kind of events", (int)attr->events);
+		return -FI_EINVAL;
+	}
+	return hm_wait_check(attr->wait_obj, FI_LOG_CNTR, "fi_cntr_open");
+}
+
+int hm_cntr_open(struct fid_domain *domain_fid, struct fi_cntr_attr *attr,
+		 struct fid_cntr **cntr_out, void *context)
+{
+	struct hm_domain *domain = hm_domain_of(&domain_fid->fid);
+	struct hm_cntr *cntr;
+	int ret;
+
+	if (!attr || !cntr_out) {
+		HM_WARN(FI_LOG_CNTR, "fi_cntr_open: NULL %s", attr ? "cntr" : "attr");
+		return -FI_EINVAL;
+	}
+	ret = check_attr(domain, attr);
+	if (ret)
+		return ret;
+	cntr = calloc(1, sizeof(*cntr));
+	if (!cntr) {
+		HM_WARN(FI_LOG_CNTR, "fi_cntr_open: out of memory");
+		return -FI_ENOMEM;
+	}
+	ret = nic_cntr_init(&cntr->nic, attr->events, attr->wait_obj);
+	if (ret)
+		goto free_cntr;
+	cntr->domain = domain;
+	cntr->cntr.fid.fclass = FI_CLASS_CNTR;
+	cntr->cntr.fid.context = context;
+	cntr->cntr.fid.ops = (struct fi_ops *)&cntr_fid_ops;
+	cntr->cntr.ops = (struct fi_ops_cntr *)&cntr_ops;
+	hm_use(&domain->users);
+	*cntr_out = &cntr->cntr;
+	return 0;
+
+free_cntr:
+	free(cntr);
+	return ret;
+}

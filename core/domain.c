@@ -1,0 +1,338 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Domains. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/core.h"
+
+/* ---- figures ---- */
+
+static int domain_stats(struct fid *fid, struct hmreg_domain_stats *out)
+{
+	struct hmreg_domain_stats stats = {.size = sizeof(stats)};
+	struct hm_domain *domain;
+
+	if (!fid || fid->fclass != FI_CLASS_DOMAIN || !out || out->size < sizeof(out->size)) {
+		HM_WARN(FI_LOG_DOMAIN, "not a domain, or no room for its figures");
+		return -FI_EINVAL;
+	}
+	domain = hm_domain_of(fid);
+	hm_key_count(&domain->mr.regions, &stats.regions, &stats.registered_bytes);
+	hm_key_count(&domain->mr.mapped, &stats.mapped_keys, NULL);
+	stats.endpoints = atomic_load(&domain->endpoints);
+	if (out->size < stats.size)
+		stats.size = out->size;
+	memcpy(out, &stats, stats.size);
+	return 0;
+}
+
+static struct hmreg_domain_ops domain_ext_ops = {
+	.size = sizeof(struct hmreg_domain_ops),
+	.stats = domain_stats,
+};
+
+static int domain_ops_open(struct fid *fid, const char *name, uint64_t flags, void **ops,
+			   void *context)
+{
+	if (!name || !ops) {
+		HM_WARN(FI_LOG_DOMAIN, "no name, or nowhere to put the operations");
+		return -FI_EINVAL;
+	}
+	if (strcmp(name, HMREG_DOMAIN_OPS) != 0)
+		return hm_no_ops_open(fid, name, flags, ops, context);
+	if (flags != 0) {
+		HM_WARN(FI_LOG_DOMAIN, "flags are 0x%lx and must be 0", (unsigned long)flags);
+		return -FI_EBADFLAGS;
+	}
+	*ops = &domain_ext_ops;
+	return 0;
+}
+
+/* ---- life ---- */
+
+static int check_empty(struct hm_domain *domain)
+{
+	uint64_t regions, mapped;
+	int ret = hm_check_unused(&domain->users, "domain");
+
+	if (ret != 0)
+		return ret;
+	hm_key_count(&domain->mr.regions, &regions, NULL);
+	hm_key_count(&domain->mr.mapped, &mapped, NULL);
+	if (regions == 0 && mapped == 0)
+		return 0;
+	HM_WARN(FI_LOG_DOMAIN, "domain has %lu open regions and %lu mapped keys; close them first",
+		(unsigned long)regions, (unsigned long)mapped);
+	return -FI_EBUSY;
+}
+
+static int domain_close(struct fid *fid)
+{
+	struct hm_domain *domain = hm_domain_of(fid);
+	int ret = check_empty(domain);
+
+	if (ret == 0)
+		ret = domain->nic->ops->domain_close(domain->nic);
+	if (ret != 0)
+		return ret;
+	if (domain->reg_eq)
+		hm_unuse(&domain->reg_eq->users);
+	if (domain->eq)
+		hm_unuse(&domain->eq->users);
+	hm_mr_domain_destroy(&domain->mr);
+	hm_unuse(&domain->fabric->users);
+	fid->fclass = FI_CLASS_UNSPEC;
+	free(domain->nic);
+	free(domain);
+	return 0;
+}
+
+static int domain_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
+{
+	struct hm_domain *domain = hm_domain_of(fid);
+	struct hm_eq **slot = flags & FI_REG_MR ? &domain->reg_eq : &domain->eq;
+	struct hm_eq *eq;
+
+	if (!bfid || bfid->fclass != FI_CLASS_EQ || (flags & ~FI_REG_MR)) {
+		HM_WARN(FI_LOG_DOMAIN, "a domain is bound to an event queue, with FI_REG_MR or 0");
+		return flags & ~FI_REG_MR ? -FI_EBADFLAGS : -FI_EINVAL;
+	}
+	eq = hm_eq_of(bfid);
+	if (eq->fabric != domain->fabric || *slot) {
+		HM_WARN(FI_LOG_DOMAIN, *slot ? "the domain has this event queue already"
+					     : "event queue and domain are of different fabrics");
+		return -FI_EINVAL;
+	}
+	hm_use(&eq->users);
+	*slot = eq;
+	return 0;
+}
+
+static int domain_control(struct fid *fid, int command, void *arg)
+{
+	struct hm_domain *domain = hm_domain_of(fid);
+
+	switch (command) {
+	case FI_MAP_RAW_MR:
+		return hm_mr_map_raw(&domain->mr, arg);
+	case FI_UNMAP_KEY:
+		return hm_mr_unmap_key(&domain->mr, arg);
+	default:
+		return hm_no_control(fid, command, arg);
+	}
+}
+
+/* ---- refusals ---- */
+
+static int no_scalable_ep(struct fid_domain *domain, struct fi_info *info, struct fid_ep **sep,
+			  void *context)
+{
+	(void)domain;
+	(void)info;
+	(void)sep;
+	(void)context;
+	HM_WARN(FI_LOG_DOMAIN, "scalable endpoints are not offered");
+	return -FI_ENOSYS;
+}
+
+static int no_poll_open(struct fid_domain *domain, struct fi_poll_attr *attr,
+			struct fid_poll **pollset)
+{
+	(void)domain;
+	(void)attr;
+	(void)pollset;
+	HM_WARN(FI_LOG_DOMAIN, "poll sets are not offered: use FI_WAIT_FD and poll(2)");
+	return -FI_ENOSYS;
+}
+
+static int no_stx(struct fid_domain *domain, struct fi_tx_attr *attr, struct fid_stx **stx,
+		  void *context)
+{
+	(void)domain;
+	(void)attr;
+	(void)stx;
+	(void)context;
+	HM_WARN(FI_LOG_DOMAIN, "shared transmit contexts are not offered");
+	return -FI_ENOSYS;
+}
+
+static int no_srx(struct fid_domain *domain, struct fi_rx_attr *attr, struct fid_ep **rx_ep,
+		  void *context)
+{
+	(void)domain;
+	(void)attr;
+	(void)rx_ep;
+	(void)context;
+	HM_WARN(FI_LOG_DOMAIN, "shared receive contexts are not offered");
+	return -FI_ENOSYS;
+}
+
+static int no_collective(struct fid_domain *domain, enum fi_collective_op coll,
+			 struct fi_collective_attr *attr, uint64_t flags)
+{
+	(void)domain;
+	(void)coll;
+	(void)attr;
+	(void)flags;
+	return -FI_ENOSYS;
+}
+
+static struct fi_ops domain_fid_ops = {
+	.size = sizeof(struct fi_ops),
+	.close = domain_close,
+	.bind = domain_bind,
+	.control = domain_control,
+	.ops_open = domain_ops_open,
+	.tostr = hm_no_tostr,
+	.ops_set = hm_no_ops_set,
+};
+
+static struct fi_ops_domain domain_ops = {
+	.size = sizeof(struct fi_ops_domain),
+	.av_open = hm_av_open,
+	.cq_open = hm_cq_open,
+	.endpoint = hm_ep_open,
+	.scalable_ep = no_scalable_ep,
+	.cntr_open = hm_cntr_open,
+	.poll_open = no_poll_open,
+	.stx_ctx = no_stx,
+	.srx_ctx = no_srx,
+	.query_atomic = hm_query_atomic,
+	.query_collective = no_collective,
+	.endpoint2 = hm_ep_open2,
+	.xpu_ctx = hm_xpu_ctx_open,
+};
+
+/* ---- opening ---- */
+
+/* The mode bits agreed on, in their modern form. */
+static int agreed_mode(const struct fi_info *info, int *mode)
+{
+	int asked = info->domain_attr->mr_mode;
+
+	if (asked == FI_MR_SCALABLE) {
+		*mode = 0;
+		return 0;
+	}
+	if (asked == FI_MR_BASIC) {
+		*mode = FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY;
+		if (info->mode & FI_LOCAL_MR)
+			*mode |= FI_MR_LOCAL;
+		return 0;
+	}
+	if (asked & (FI_MR_BASIC | FI_MR_SCALABLE)) {
+		HM_WARN(FI_LOG_DOMAIN, "FI_MR_BASIC and FI_MR_SCALABLE stand alone, mr_mode is 0x%x",
+			(unsigned)asked);
+		return -FI_EINVAL;
+	}
+	*mode = asked;
+	return 0;
+}
+
+static int check_info(const struct hm_fabric *fabric, const struct fi_info *info,
+		      const struct nic_port **port, int *mode)
+{
+	int ret, needed;
+
+	*port = hm_info_port(info);
+	if (!*port || strcmp((*port)->fabric_name, fabric->name) != 0) {
+		HM_WARN(FI_LOG_DOMAIN, "the info names no domain of this fabric");
+		return -FI_EINVAL;
+	}
+	ret = agreed_mode(info, mode);
+	if (ret != 0)
+		return ret;
+	needed = (*port)->mr_mode;
+	/* the basic mode of old has no bit for local registration: this NIC can do without */
+	if (info->domain_attr->mr_mode == FI_MR_BASIC)
+		needed &= ~FI_MR_LOCAL;
+	if (needed & ~*mode) {
+		HM_WARN(FI_LOG_DOMAIN, "mr_mode 0x%x lacks bits 0x%x that %s needs", (unsigned)*mode,
+			(unsigned)(needed & ~*mode), (*port)->domain_name);
+		return -FI_EINVAL;
+	}
+	*mode = needed | (*mode & FI_MR_LOCAL & (*port)->mr_mode);
+	if (info->caps & ~(*port)->caps) {
+		HM_WARN(FI_LOG_DOMAIN, "%s does not offer capabilities 0x%lx", (*port)->domain_name,
+			(unsigned long)(info->caps & ~(*port)->caps));
+		return -FI_EINVAL;
+	}
+	return 0;
+}
+
+static struct nic_domain *new_nic_domain(const struct nic_port *port, const struct fi_info *info,
+					 int mode)
+{
+	struct nic_domain *nic = calloc(1, port->ops->domain_size);
+
+	if (!nic)
+		return NULL;
+	nic->ops = port->ops;
+	nic->port = port;
+	nic->mr_mode = mode;
+	nic->caps = info->caps ? info->caps : port->caps;
+	return nic;
+}
+
+int hm_domain_open2(struct fid_fabric *fid, struct fi_info *info, struct fid_domain **out,
+		    uint64_t flags, void *context)
+{
+	struct hm_domain *domain = NULL;
+	const struct nic_port *port;
+	struct hm_fabric *fabric;
+	int ret, mode;
+
+	if (!fid || fid->fid.fclass != FI_CLASS_FABRIC || !info || !info->domain_attr || !out) {
+		HM_WARN(FI_LOG_DOMAIN, "not a fabric, an info without domain_attr, or no result");
+		return -FI_EINVAL;
+	}
+	fabric = hm_fabric_of(&fid->fid);
+	if (flags != 0) {
+		HM_WARN(FI_LOG_DOMAIN, "flags 0x%lx are not offered", (unsigned long)flags);
+		return flags == FI_PEER ? -FI_ENOSYS : -FI_EBADFLAGS;
+	}
+	ret = check_info(fabric, info, &port, &mode);
+	if (ret != 0)
+		return ret;
+	ret = -FI_ENOMEM;
+	domain = calloc(1, sizeof(*domain));
+	if (!domain)
+		goto no_memory;
+	domain->nic = new_nic_domain(port, info, mode);
+	if (!domain->nic)
+		goto free_domain;
+	domain->mr.nic = domain->nic;
+	domain->mr.api_version = domain->api_version = fabric->fabric.api_version;
+	if (hm_mr_domain_init(&domain->mr) != 0)
+		goto free_nic;
+	ret = port->ops->domain_open(domain->nic);
+	if (ret != 0)
+		goto destroy_mr;
+	domain->fabric = fabric;
+	domain->caps = domain->nic->caps;
+	domain->mode = info->mode;
+	domain->ignores_desc = FI_VERSION_LT(domain->api_version, FI_VERSION(1, 22)) &&
+			       !(mode & FI_MR_LOCAL);
+	domain->domain.fid = (struct fid){FI_CLASS_DOMAIN, context, &domain_fid_ops};
+	domain->domain.ops = &domain_ops;
+	domain->domain.mr = &hm_mr_ops;
+	hm_use(&fabric->users);
+	*out = &domain->domain;
+	return 0;
+destroy_mr:
+	hm_mr_domain_destroy(&domain->mr);
+free_nic:
+	free(domain->nic);
+free_domain:
+	free(domain);
+no_memory:
+	if (ret == -FI_ENOMEM)
+		HM_WARN(FI_LOG_DOMAIN, "no memory for a domain");
+	return ret;
+}
+
+int hm_domain_open(struct fid_fabric *fabric, struct fi_info *info, struct fid_domain **domain,
+		   void *context)
+{
+	return hm_domain_open2(fabric, info, domain, 0, context);
+}

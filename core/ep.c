@@ -1,0 +1,467 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Endpoints: opened, bound, enabled, closed. */
+#include "core/ep.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/ep_open.h"
+
+/* ---- checks that the data calls share ---- */
+
+int hm_ep_refuse(const struct hm_ep *ep, uint64_t need, const char *call)
+{
+	if (!atomic_load(&((struct hm_ep *)ep)->enabled)) {
+		HM_WARN(FI_LOG_EP_DATA, "%s: the endpoint is not enabled", call);
+		return -FI_EOPBADSTATE;
+	}
+	HM_WARN(FI_LOG_EP_DATA, "%s: the endpoint was not opened with capabilities 0x%lx", call,
+		(unsigned long)(need & ~ep->caps));
+	return -FI_EOPNOTSUPP;
+}
+
+uint64_t hm_ep_peer(const struct hm_ep *ep, fi_addr_t addr, const char *call)
+{
+	uint64_t peer = nic_av_peer(&ep->av->nic, addr);
+
+	if (__builtin_expect(peer == 0, 0))
+		HM_WARN(FI_LOG_EP_DATA, "%s: address 0x%lx is not in the address vector", call,
+			(unsigned long)addr);
+	return peer;
+}
+
+int hm_locals_add(struct hm_ep *ep, struct hm_locals *locals, const void *buf, size_t len,
+		  void *desc, uint64_t access, bool inject, const char *call)
+{
+	struct nic_seg *seg = &locals->seg[locals->count];
+	int ret;
+
+	if (__builtin_expect((!buf && len > 0) || hm_wraps((uintptr_t)buf, len) ||
+				     len > SIZE_MAX - locals->len,
+			     0)) {
+		HM_WARN(FI_LOG_EP_DATA, "%s: buffer %p of %zu bytes is none", call, buf, len);
+		return -FI_EINVAL;
+	}
+	seg->region = NULL;
+	if (!inject && !(ep->domain->ignores_desc)) {
+		ret = nic_local_acquire(ep->domain->nic, desc, buf, len, access, call, &seg->region);
+		if (ret != 0)
+			return ret;
+	}
+	seg->addr = (void *)(uintptr_t)buf;
+	seg->len = len;
+	locals->len += len;
+	locals->count++;
+	return 0;
+}
+
+int hm_locals_addv(struct hm_ep *ep, struct hm_locals *locals, const struct iovec *iov, void **desc,
+		   size_t count, uint64_t access, bool inject, const char *call)
+{
+	int ret = 0;
+
+	if (count > ep->iov_limit || (count > 0 && !iov)) {
+		HM_WARN(FI_LOG_EP_DATA, "%s: iov %p with %zu entries; up to %zu are possible", call,
+			(const void *)iov, count, ep->iov_limit);
+		return -FI_EINVAL;
+	}
+	for (size_t i = 0; i < count && ret == 0; i++)
+		ret = hm_locals_add(ep, locals, iov[i].iov_base, iov[i].iov_len,
+				    desc ? desc[i] : NULL, access, inject, call);
+	if (ret != 0)
+		hm_locals_release(locals);
+	return ret;
+}
+
+void hm_locals_release(struct hm_locals *locals)
+{
+	for (uint32_t i = 0; i < locals->count; i++)
+		nic_local_release(locals->seg[i].region);
+	locals->count = 0;
+}
+
+int hm_ep_check_flags(uint64_t flags, uint64_t allowed, const char *call)
+{
+	if (!(flags & ~allowed))
+		return 0;
+	HM_WARN(FI_LOG_EP_DATA, "%s: unknown or unsupported flags 0x%lx", call,
+		(unsigned long)(flags & ~allowed));
+	return -FI_EBADFLAGS;
+}
+
+int hm_ep_check_len(const struct hm_ep *ep, size_t len, uint64_t flags, const char *call)
+{
+	if ((flags & FI_INJECT) && len > ep->inject_size) {
+		HM_WARN(FI_LOG_EP_DATA, "%s: %zu bytes to inject, the limit is %zu", call, len,
+			ep->inject_size);
+		return -FI_EINVAL;
+	}
+	if (len > ep->max_msg_size) {
+		HM_WARN(FI_LOG_EP_DATA, "%s: %zu bytes, the limit is %zu", call, len,
+			ep->max_msg_size);
+		return -FI_EMSGSIZE;
+	}
+	return 0;
+}
+
+/* ---- closing ---- */
+
+static void unbind_all(struct hm_ep *ep)
+{
+	if (ep->av)
+		hm_unuse(&ep->av->nic.users);
+	if (ep->eq)
+		hm_unuse(&ep->eq->users);
+	if (ep->tx_cq)
+		hm_unuse(&ep->tx_cq->nic.users);
+	if (ep->rx_cq)
+		hm_unuse(&ep->rx_cq->nic.users);
+	for (int i = 0; i < NIC_CNTR_SLOTS; i++)
+		if (ep->cntr[i])
+			hm_unuse(&ep->cntr[i]->nic.users);
+}
+
+static int ep_close(struct fid *fid)
+{
+	struct hm_ep *ep = hm_ep_of(fid);
+	int ret = hm_check_unused(&ep->nic->users, "endpoint");
+
+	if (ret != 0)
+		return ret;
+	atomic_store(&ep->enabled, false);
+	ret = ep->domain->nic->ops->ep_close(ep->nic);
+	if (ret != 0)
+		return ret;
+	unbind_all(ep);
+	atomic_fetch_sub(&ep->domain->endpoints, 1);
+	hm_unuse(&ep->domain->users);
+	pthread_mutex_destroy(&ep->lock);
+	fid->fclass = FI_CLASS_UNSPEC;
+	free(ep->nic);
+	free(ep);
+	return 0;
+}
+
+/* ---- binding ---- */
+
+static int refuse_bind(const char *why)
+{
+	HM_WARN(FI_LOG_EP_CTRL, "bind: %s", why);
+	return -FI_EINVAL;
+}
+
+static int bind_av(struct hm_ep *ep, struct hm_av *av, uint64_t flags)
+{
+	if (flags != 0)
+		return refuse_bind("an address vector takes flags 0");
+	if (ep->av)
+		return refuse_bind("the endpoint has an address vector already");
+	if (av->domain != ep->domain)
+		return refuse_bind("address vector and endpoint are of different domains");
+	hm_use(&av->nic.users);
+	ep->av = av;
+	return 0;
+}
+
+static int bind_cq(struct hm_ep *ep, struct hm_cq *cq, uint64_t flags)
+{
+	uint64_t selective = flags & FI_SELECTIVE_COMPLETION;
+
+	if ((flags & ~(FI_TRANSMIT | FI_RECV | FI_SELECTIVE_COMPLETION)) ||
+	    !(flags & (FI_TRANSMIT | FI_RECV)))
+		return refuse_bind("a completion queue takes FI_TRANSMIT, FI_RECV, "
+				   "FI_SELECTIVE_COMPLETION");
+	if (((flags & FI_TRANSMIT) && ep->tx_cq) || ((flags & FI_RECV) && ep->rx_cq))
+		return refuse_bind("the endpoint has a completion queue for this already");
+	if (cq->domain != ep->domain)
+		return refuse_bind("completion queue and endpoint are of different domains");
+	if (flags & FI_TRANSMIT) {
+		hm_use(&cq->nic.users);
+		ep->tx_cq = cq;
+		ep->tx_selective = selective;
+	}
+	if (flags & FI_RECV) {
+		hm_use(&cq->nic.users);
+		ep->rx_cq = cq;
+		ep->nic->rx_selective = selective;
+	}
+	return 0;
+}
+
+static const uint64_t cntr_flags[NIC_CNTR_SLOTS] = {
+	[NIC_CNTR_SEND] = FI_SEND,
+	[NIC_CNTR_RECV] = FI_RECV,
+	[NIC_CNTR_READ] = FI_READ,
+	[NIC_CNTR_WRITE] = FI_WRITE,
+	[NIC_CNTR_REMOTE_READ] = FI_REMOTE_READ,
+	[NIC_CNTR_REMOTE_WRITE] = FI_REMOTE_WRITE,
+};
+
+static int bind_cntr(struct hm_ep *ep, struct hm_cntr *cntr, uint64_t flags)
+{
+	uint64_t known = 0;
+
+	for (int i = 0; i < NIC_CNTR_SLOTS; i++) {
+		known |= cntr_flags[i];
+		if ((flags & cntr_flags[i]) && ep->cntr[i])
+			return refuse_bind("the endpoint has a counter for this already");
+	}
+	if (flags == 0 || (flags & ~known))
+		return refuse_bind("a counter takes FI_SEND, FI_RECV, FI_READ, FI_WRITE, "
+				   "FI_REMOTE_READ, FI_REMOTE_WRITE");
+	if ((flags & (FI_REMOTE_READ | FI_REMOTE_WRITE)) && !(ep->caps & FI_RMA_EVENT))
+		return refuse_bind("counting remote accesses needs the capability FI_RMA_EVENT");
+	if (cntr->domain != ep->domain)
+		return refuse_bind("counter and endpoint are of different domains");
+	for (int i = 0; i < NIC_CNTR_SLOTS; i++) {
+		if (flags & cntr_flags[i]) {
+			hm_use(&cntr->nic.users);
+			ep->cntr[i] = cntr;
+		}
+	}
+	return 0;
+}
+
+static int bind_eq(struct hm_ep *ep, struct hm_eq *eq, uint64_t flags)
+{
+	if (flags != 0)
+		return refuse_bind("an event queue takes flags 0");
+	if (ep->eq)
+		return refuse_bind("the endpoint has an event queue already");
+	if (eq->fabric != ep->domain->fabric)
+		return refuse_bind("event queue and endpoint are of different fabrics");
+	hm_use(&eq->users);
+	ep->eq = eq;
+	return 0;
+}
+
+static int bind_locked(struct hm_ep *ep, struct fid *bfid, uint64_t flags)
+{
+	if (atomic_load(&ep->enabled)) {
+		HM_WARN(FI_LOG_EP_CTRL, "bind: the endpoint is enabled already");
+		return -FI_EOPBADSTATE;
+	}
+	switch (bfid->fclass) {
+	case FI_CLASS_AV:
+		return bind_av(ep, hm_av_of(bfid), flags);
+	case FI_CLASS_CQ:
+		return bind_cq(ep, hm_cq_of(bfid), flags);
+	case FI_CLASS_CNTR:
+		return bind_cntr(ep, hm_cntr_of(bfid), flags);
+	case FI_CLASS_EQ:
+		return bind_eq(ep, hm_eq_of(bfid), flags);
+	default:
+		return refuse_bind("an endpoint takes address vectors, completion queues, counters, "
+				   "event queues");
+	}
+}
+
+static int ep_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
+{
+	struct hm_ep *ep = hm_ep_of(fid);
+	int ret;
+
+	if (!bfid)
+		return refuse_bind("nothing to bind");
+	pthread_mutex_lock(&ep->lock);
+	ret = bind_locked(ep, bfid, flags);
+	pthread_mutex_unlock(&ep->lock);
+	return ret;
+}
+
+/* ---- enabling ---- */
+
+static int check_bound(const struct hm_ep *ep)
+{
+	bool sends = ep->caps & (FI_SEND | FI_READ | FI_WRITE);
+	bool tx_cntr = ep->cntr[NIC_CNTR_SEND] || ep->cntr[NIC_CNTR_READ] ||
+		       ep->cntr[NIC_CNTR_WRITE];
+
+	if (!ep->av) {
+		HM_WARN(FI_LOG_EP_CTRL, "enable: no address vector is bound");
+		return -FI_ENOAV;
+	}
+	if (sends && !ep->tx_cq && !tx_cntr) {
+		HM_WARN(FI_LOG_EP_CTRL, "enable: no completion queue or counter for transmits");
+		return -FI_ENOCQ;
+	}
+	if ((ep->caps & FI_RECV) && !ep->rx_cq && !ep->cntr[NIC_CNTR_RECV]) {
+		HM_WARN(FI_LOG_EP_CTRL, "enable: no completion queue or counter for receives");
+		return -FI_ENOCQ;
+	}
+	return 0;
+}
+
+static int enable_locked(struct hm_ep *ep)
+{
+	int ret;
+
+	if (atomic_load(&ep->enabled)) {
+		HM_WARN(FI_LOG_EP_CTRL, "enable: the endpoint is enabled already");
+		return -FI_EOPBADSTATE;
+	}
+	ret = check_bound(ep);
+	if (ret != 0)
+		return ret;
+	ep->nic->av = &ep->av->nic;
+	ep->nic->tx_cq = ep->tx_cq ? &ep->tx_cq->nic : NULL;
+	ep->nic->rx_cq = ep->rx_cq ? &ep->rx_cq->nic : NULL;
+	for (int i = 0; i < NIC_CNTR_SLOTS; i++)
+		ep->nic->cntr[i] = ep->cntr[i] ? &ep->cntr[i]->nic : NULL;
+	ret = ep->domain->nic->ops->ep_enable(ep->nic);
+	if (ret == 0)
+		atomic_store_explicit(&ep->enabled, true, memory_order_release);
+	return ret;
+}
+
+/* FI_GETOPSFLAG and FI_SETOPSFLAG: which side is meant stands in the flags themselves. */
+static int ops_flags(struct hm_ep *ep, int command, uint64_t *arg)
+{
+	uint64_t side = arg ? *arg & (FI_TRANSMIT | FI_RECV) : 0, flags;
+	_Atomic uint64_t *mine = side == FI_TRANSMIT ? &ep->tx_op_flags : &ep->rx_op_flags;
+
+	if (side != FI_TRANSMIT && side != FI_RECV) {
+		HM_WARN(FI_LOG_EP_CTRL, "operation flags are for FI_TRANSMIT or FI_RECV");
+		return -FI_EINVAL;
+	}
+	if (command == FI_GETOPSFLAG) {
+		*arg = *mine;
+		return 0;
+	}
+	flags = *arg & ~side;
+	if (hm_ep_check_flags(flags, side == FI_TRANSMIT ? HM_TX_FLAGS : HM_RX_FLAGS,
+			      "FI_SETOPSFLAG") != 0)
+		return -FI_EINVAL;
+	*mine = flags;
+	return 0;
+}
+
+static int ep_control(struct fid *fid, int command, void *arg)
+{
+	struct hm_ep *ep = hm_ep_of(fid);
+	int ret;
+
+	switch (command) {
+	case FI_ENABLE:
+		pthread_mutex_lock(&ep->lock);
+		ret = enable_locked(ep);
+		pthread_mutex_unlock(&ep->lock);
+		return ret;
+	case FI_GETOPSFLAG:
+	case FI_SETOPSFLAG:
+		return ops_flags(ep, command, arg);
+	default:
+		return hm_no_control(fid, command, arg);
+	}
+}
+
+static struct fi_ops ep_fid_ops = {
+	.size = sizeof(struct fi_ops),
+	.close = ep_close,
+	.bind = ep_bind,
+	.control = ep_control,
+	.ops_open = hm_no_ops_open,
+	.tostr = hm_no_tostr,
+	.ops_set = hm_no_ops_set,
+};
+
+/* ---- opening ---- */
+
+static int check_ep_info(const struct hm_domain *domain, const struct fi_info *info)
+{
+	uint64_t caps = info->caps ? info->caps : domain->caps;
+
+	if (hm_info_port(info) != domain->nic->port) {
+		HM_WARN(FI_LOG_EP_CTRL, "the info is of another domain");
+		return -FI_EINVAL;
+	}
+	if (info->ep_attr && info->ep_attr->type != FI_EP_RDM &&
+	    info->ep_attr->type != FI_EP_UNSPEC) {
+		HM_WARN(FI_LOG_EP_CTRL, "only FI_EP_RDM endpoints are offered");
+		return -FI_EINVAL;
+	}
+	if (caps & ~domain->nic->port->caps) {
+		HM_WARN(FI_LOG_EP_CTRL, "capabilities 0x%lx are not offered",
+			(unsigned long)(caps & ~domain->nic->port->caps));
+		return -FI_EINVAL;
+	}
+	if (info->ep_attr && info->ep_attr->xpu_ctx) {
+		HM_WARN(FI_LOG_EP_CTRL, "xpu_ctx is set without FI_XPU");
+		return -FI_EINVAL;
+	}
+	return 0;
+}
+
+/* What an info left to the library comes from the port. */
+static void take_attributes(struct hm_ep *ep, const struct fi_info *info)
+{
+	const struct nic_port *port = ep->domain->nic->port;
+	const struct fi_tx_attr *tx = info->tx_attr;
+	const struct fi_rx_attr *rx = info->rx_attr;
+
+	ep->caps = info->caps ? info->caps : ep->domain->caps;
+	ep->tx_op_flags = tx ? tx->op_flags : 0;
+	ep->rx_op_flags = rx ? rx->op_flags : 0;
+	ep->inject_size = tx ? tx->inject_size : port->inject_size;
+	ep->iov_limit = port->iov_limit;
+	ep->rma_iov_limit = port->rma_iov_limit;
+	ep->max_msg_size = port->max_msg_size;
+	if (info->ep_attr && info->ep_attr->max_msg_size)
+		ep->max_msg_size = info->ep_attr->max_msg_size;
+	ep->nic->domain = ep->domain->nic;
+	ep->nic->caps = ep->caps;
+	ep->nic->rx_size = rx && rx->size ? rx->size : port->rx_size;
+}
+
+int hm_ep_open2(struct fid_domain *fid, struct fi_info *info, struct fid_ep **out, uint64_t flags,
+		void *context)
+{
+	struct hm_domain *domain;
+	struct hm_ep *ep;
+	int ret;
+
+	if (!fid || fid->fid.fclass != FI_CLASS_DOMAIN || !info || !out) {
+		HM_WARN(FI_LOG_EP_CTRL, "not a domain, no info, or nowhere to put the endpoint");
+		return -FI_EINVAL;
+	}
+	if (flags != 0) {
+		HM_WARN(FI_LOG_EP_CTRL, "flags 0x%lx are not offered", (unsigned long)flags);
+		return flags & (FI_XPU | FI_PEER) ? -FI_ENOSYS : -FI_EBADFLAGS;
+	}
+	domain = hm_domain_of(&fid->fid);
+	ret = check_ep_info(domain, info);
+	if (ret != 0)
+		return ret;
+	ret = -FI_ENOMEM;
+	ep = calloc(1, sizeof(*ep));
+	if (!ep)
+		goto no_memory;
+	ep->nic = calloc(1, domain->nic->ops->ep_size);
+	if (!ep->nic)
+		goto free_ep;
+	ep->domain = domain;
+	take_attributes(ep, info);
+	ret = domain->nic->ops->ep_open(ep->nic, info->src_addr, info->src_addrlen);
+	if (ret != 0)
+		goto free_nic;
+	pthread_mutex_init(&ep->lock, NULL);
+	ep->ep.fid = (struct fid){FI_CLASS_EP, context, &ep_fid_ops};
+	hm_ep_set_ops(&ep->ep);
+	hm_use(&domain->users);
+	atomic_fetch_add(&domain->endpoints, 1);
+	*out = &ep->ep;
+	return 0;
+free_nic:
+	free(ep->nic);
+free_ep:
+	free(ep);
+no_memory:
+	if (ret == -FI_ENOMEM)
+		HM_WARN(FI_LOG_EP_CTRL, "no memory for an endpoint");
+	return ret;
+}
+
+int hm_ep_open(struct fid_domain *domain, struct fi_info *info, struct fid_ep **ep, void *context)
+{
+	return hm_ep_open2(domain, info, ep, 0, context);
+}

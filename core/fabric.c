@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Fabrics, and the refusals that all objects share. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/export.h"
+#include "core/core.h"
+
+/* ---- shared refusals ---- */
+
+int hm_check_unused(_Atomic uint32_t *users, const char *what)
+{
+	uint32_t n = atomic_load_explicit(users, memory_order_acquire);
+
+	if (n == 0)
+		return 0;
+	HM_WARN(FI_LOG_CORE, "%s is in use by %u other objects; close them first", what, n);
+	return -FI_EBUSY;
+}
+
+int hm_no_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
+{
+	(void)bfid;
+	(void)flags;
+	HM_WARN(FI_LOG_CORE, "nothing can be bound to an object of class %zu", fid->fclass);
+	return -FI_ENOSYS;
+}
+
+int hm_no_control(struct fid *fid, int command, void *arg)
+{
+	(void)arg;
+	HM_WARN(FI_LOG_CORE, "an object of class %zu has no control command %d", fid->fclass,
+		command);
+	return -FI_ENOSYS;
+}
+
+int hm_no_ops_open(struct fid *fid, const char *name, uint64_t flags, void **ops, void *context)
+{
+	(void)flags;
+	(void)ops;
+	(void)context;
+	HM_INFO(FI_LOG_CORE, "an object of class %zu has no operations named %s", fid->fclass,
+		name ? name : "(null)");
+	return -FI_ENOSYS;
+}
+
+int hm_no_tostr(const struct fid *fid, char *buf, size_t len)
+{
+	(void)fid;
+	(void)buf;
+	(void)len;
+	return -FI_ENOSYS;
+}
+
+int hm_no_ops_set(struct fid *fid, const char *name, uint64_t flags, void *ops, void *context)
+{
+	(void)flags;
+	(void)ops;
+	(void)context;
+	HM_WARN(FI_LOG_CORE, "an object of class %zu takes no operations named %s", fid->fclass,
+		name ? name : "(null)");
+	return -FI_ENOSYS;
+}
+
+/* ---- fabric ---- */
+
+static int fabric_close(struct fid *fid)
+{
+	struct hm_fabric *fabric = hm_fabric_of(fid);
+	int ret = hm_check_unused(&fabric->users, "fabric");
+
+	if (ret != 0)
+		return ret;
+	fid->fclass = FI_CLASS_UNSPEC;
+	free(fabric);
+	return 0;
+}
+
+static int no_passive_ep(struct fid_fabric *fabric, struct fi_info *info, struct fid_pep **pep,
+			 void *context)
+{
+	(void)fabric;
+	(void)info;
+	(void)pep;
+	(void)context;
+	HM_WARN(FI_LOG_FABRIC, "passive endpoints are not offered: endpoints are FI_EP_RDM");
+	return -FI_ENOSYS;
+}
+
+static int no_wait_open(struct fid_fabric *fabric, struct fi_wait_attr *attr,
+			struct fid_wait **waitset)
+{
+	(void)fabric;
+	(void)attr;
+	(void)waitset;
+	HM_WARN(FI_LOG_FABRIC, "wait sets are not offered: use FI_WAIT_FD and poll(2)");
+	return -FI_ENOSYS;
+}
+
+static int trywait_one(struct fid *fid)
+{
+	switch (fid ? fid->fclass : FI_CLASS_UNSPEC) {
+	case FI_CLASS_CQ:
+		return hm_cq_trywait(hm_cq_of(fid));
+	case FI_CLASS_CNTR:
+		return hm_cntr_trywait(hm_cntr_of(fid));
+	case FI_CLASS_EQ:
+		return hm_eq_trywait(hm_eq_of(fid));
+	default:
+		HM_WARN(FI_LOG_FABRIC, "fi_trywait takes completion queues, counters, event queues");
+		return -FI_EINVAL;
+	}
+}
+
+static int fabric_trywait(struct fid_fabric *fabric, struct fid **fids, int count)
+{
+	(void)fabric;
+	if (!fids || count < 0) {
+		HM_WARN(FI_LOG_FABRIC, "no fids, or a count of %d", count);
+		return -FI_EINVAL;
+	}
+	for (int i = 0; i < count; i++) {
+		int ret = trywait_one(fids[i]);
+
+		if (ret != 0)
+			return ret;
+	}
+	return 0;
+}
+
+static struct fi_ops fabric_fid_ops = {
+	.size = sizeof(struct fi_ops),
+	.close = fabric_close,
+	.bind = hm_no_bind,
+	.control = hm_no_control,
+	.ops_open = hm_no_ops_open,
+	.tostr = hm_no_tostr,
+	.ops_set = hm_no_ops_set,
+};
+
+static struct fi_ops_fabric fabric_ops = {
+	.size = sizeof(struct fi_ops_fabric),
+	.domain = hm_domain_open,
+	.passive_ep = no_passive_ep,
+	.eq_open = hm_eq_open,
+	.wait_open = no_wait_open,
+	.trywait = fabric_trywait,
+	.domain2 = hm_domain_open2,
+};
+
+/* The port's own string for a fabric name, or NULL. */
+static const char *known_fabric(const char *name)
+{
+	const struct nic_port *port;
+
+	for (size_t i = 0; (port = nic_port_at(i)); i++)
+		if (name && strcmp(port->fabric_name, name) == 0)
+			return port->fabric_name;
+	return NULL;
+}
+
+HM_EXPORT int fi_fabric(struct fi_fabric_attr *attr, struct fid_fabric **out, void *context)
+{
+	struct hm_fabric *fabric;
+	const char *name;
+
+	hm_init();
+	if (!attr || !out) {
+		HM_WARN(FI_LOG_FABRIC, "no attributes, or nowhere to put the fabric");
+		return -FI_EINVAL;
+	}
+	if (attr->prov_name && strcasecmp(attr->prov_name, HM_PROVIDER_NAME) != 0) {
+		HM_WARN(FI_LOG_FABRIC, "no provider \"%s\" here", attr->prov_name);
+		return -FI_ENODEV;
+	}
+	if (FI_VERSION_LT(HM_API_VERSION, attr->api_version)) {
+		HM_WARN(FI_LOG_FABRIC, "api_version %u.%u is newer than this library's",
+			FI_MAJOR(attr->api_version), FI_MINOR(attr->api_version));
+		return -FI_ENOSYS;
+	}
+	name = known_fabric(attr->name);
+	if (!name) {
+		HM_WARN(FI_LOG_FABRIC, "no fabric \"%s\" here", attr->name ? attr->name : "(null)");
+		return -FI_ENODEV;
+	}
+	fabric = calloc(1, sizeof(*fabric));
+	if (!fabric) {
+		HM_WARN(FI_LOG_FABRIC, "no memory for a fabric");
+		return -FI_ENOMEM;
+	}
+	fabric->fabric.fid = (struct fid){FI_CLASS_FABRIC, context, &fabric_fid_ops};
+	fabric->fabric.ops = &fabric_ops;
+	fabric->fabric.api_version = attr->api_version ? attr->api_version : HM_API_VERSION;
+	fabric->name = name;
+	*out = &fabric->fabric;
+	return 0;
+}
+
+HM_EXPORT int fi_fabric2(struct fi_info *info, struct fid_fabric **fabric, uint64_t flags,
+			 void *context)
+{
+	if (!info || !info->fabric_attr) {
+		HM_WARN(FI_LOG_FABRIC, "no info, or one without fabric attributes");
+		return -FI_EINVAL;
+	}
+	if (flags != 0) {
+		HM_WARN(FI_LOG_FABRIC, "unknown flags 0x%lx", (unsigned long)flags);
+		return -FI_EBADFLAGS;
+	}
+	return fi_fabric(info->fabric_attr, fabric, context);
+}
+
+HM_EXPORT uint32_t fi_version(void)
+{
+	return HM_API_VERSION;
+}

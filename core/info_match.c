@@ -1,0 +1,547 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What a port offers, and how hints narrow it: fi_getinfo(3), fi_domain(3), fi_endpoint(3), fi_mr(3).
+ * A hint of 0 asks for nothing.  Every refusal is one line at level info that names the field, which
+ * is how a user learns why an interface is not listed.
+ */
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "core/core.h"
+#include "core/info.h"
+
+#define QUEUE_COUNT (1u << 16) /* bounded by memory alone; a figure that programs can multiply */
+
+#define MSG_CAPS      (FI_MSG | FI_TAGGED | FI_MULTICAST)
+#define RMA_CAPS      (FI_RMA | FI_ATOMIC)
+#define MSG_DIRECTION (FI_SEND | FI_RECV)
+#define RMA_INITIATOR (FI_READ | FI_WRITE)
+#define RMA_TARGET    (FI_REMOTE_READ | FI_REMOTE_WRITE)
+#define RMA_DIRECTION (RMA_INITIATOR | RMA_TARGET)
+
+/* May be reported without having been asked for, where that costs nothing. */
+#define SECONDARY_CAPS                                                                             \
+	(FI_MULTI_RECV | FI_SOURCE | FI_RMA_EVENT | FI_SHARED_AV | FI_TRIGGER | FI_FENCE |         \
+	 FI_LOCAL_COMM | FI_REMOTE_COMM | FI_SOURCE_ERR | FI_RMA_PMEM)
+#define DOMAIN_CAPS (FI_LOCAL_COMM | FI_REMOTE_COMM | FI_SHARED_AV | FI_PEER | FI_AV_USER_ID)
+#define TX_CAPS                                                                                    \
+	(MSG_CAPS | RMA_CAPS | FI_COLLECTIVE | FI_SEND | RMA_INITIATOR | FI_HMEM | FI_TRIGGER |    \
+	 FI_FENCE | FI_RMA_PMEM | FI_NAMED_RX_CTX | FI_XPU)
+#define RX_CAPS                                                                                    \
+	(MSG_CAPS | RMA_CAPS | FI_COLLECTIVE | FI_RECV | RMA_TARGET | FI_HMEM | FI_TRIGGER |       \
+	 FI_RMA_PMEM | FI_DIRECTED_RECV | FI_MULTI_RECV | FI_SOURCE | FI_RMA_EVENT |               \
+	 FI_SOURCE_ERR | FI_XPU)
+
+#define TX_OP_FLAGS                                                                                \
+	(FI_COMPLETION | FI_INJECT | FI_INJECT_COMPLETE | FI_TRANSMIT_COMPLETE |                   \
+	 FI_DELIVERY_COMPLETE)
+
+#define BASIC_BITS (FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY)
+
+/* ---- refusals ---- */
+
+bool hm_offer_refuse(const struct nic_port *port, const char *field, const char *fmt, ...)
+{
+	char why[512];
+	va_list args;
+
+	va_start(args, fmt);
+	vsnprintf(why, sizeof(why), fmt, args);
+	va_end(args);
+	HM_INFO(FI_LOG_CORE, "%s/%s does not match: hints->%s: %s", port->fabric_name,
+		port->domain_name, field, why);
+	return false;
+}
+
+static bool refuse_bits(const struct nic_port *port, const char *field, enum fi_type type,
+			uint64_t asked, uint64_t offered)
+{
+	uint64_t lacking = asked & ~offered;
+	char text[3][384];
+
+	return hm_offer_refuse(port, field, "asked [%s], offered [%s], lacking [%s]",
+			       fi_tostr_r(text[0], sizeof(text[0]), &asked, type),
+			       fi_tostr_r(text[1], sizeof(text[1]), &offered, type),
+			       fi_tostr_r(text[2], sizeof(text[2]), &lacking, type));
+}
+
+/* ---- the full offer ---- */
+
+static void offer_contexts(struct hm_offer *offer, const struct nic_port *port)
+{
+	/* Completions have no order: some wait for the peer, and peers deliver in parallel. */
+	offer->tx = (struct fi_tx_attr){
+		.msg_order = port->msg_order,
+		.comp_order = FI_ORDER_NONE,
+		.inject_size = port->inject_size,
+		.size = port->tx_size,
+		.iov_limit = port->iov_limit,
+		.rma_iov_limit = port->rma_iov_limit,
+	};
+	offer->rx = (struct fi_rx_attr){
+		.msg_order = port->msg_order,
+		.comp_order = FI_ORDER_NONE,
+		.size = port->rx_size,
+		.iov_limit = port->iov_limit,
+	};
+}
+
+/* Ordered classes are ordered for data of any size, the others for none. */
+static size_t ordered_size(const struct nic_port *port, uint64_t orders)
+{
+	return port->msg_order & orders ? port->max_msg_size : 0;
+}
+
+static void offer_endpoint(struct hm_offer *offer, const struct nic_port *port)
+{
+	offer->ep = (struct fi_ep_attr){
+		.type = FI_EP_RDM,
+		.protocol = port->protocol,
+		.protocol_version = 1,
+		.max_msg_size = port->max_msg_size,
+		.max_order_raw_size =
+			ordered_size(port, FI_ORDER_RAW | FI_ORDER_RMA_RAW | FI_ORDER_ATOMIC_RAW),
+		.max_order_war_size =
+			ordered_size(port, FI_ORDER_WAR | FI_ORDER_RMA_WAR | FI_ORDER_ATOMIC_WAR),
+		.max_order_waw_size =
+			ordered_size(port, FI_ORDER_WAW | FI_ORDER_RMA_WAW | FI_ORDER_ATOMIC_WAW),
+		.tx_ctx_cnt = 1,
+		.rx_ctx_cnt = 1,
+	};
+}
+
+static void offer_domain(struct hm_offer *offer, const struct nic_port *port, uint32_t version)
+{
+	offer->domain = (struct fi_domain_attr){
+		.name = (char *)(uintptr_t)port->domain_name,
+		.threading = FI_THREAD_SAFE,
+		.control_progress = FI_PROGRESS_AUTO,
+		.data_progress = FI_PROGRESS_AUTO,
+		.resource_mgmt = FI_RM_ENABLED,
+		.av_type = FI_AV_TABLE,
+		.mr_mode = port->mr_mode,
+		.mr_key_size = port->mr_key_size,
+		.cq_data_size = port->cq_data_size,
+		.cq_cnt = QUEUE_COUNT,
+		.ep_cnt = port->ep_count,
+		.tx_ctx_cnt = port->ep_count,
+		.rx_ctx_cnt = port->ep_count,
+		.max_ep_tx_ctx = 1,
+		.max_ep_rx_ctx = 1,
+		.cntr_cnt = QUEUE_COUNT,
+		.mr_iov_limit = port->mr_iov_limit,
+		.caps = port->caps & DOMAIN_CAPS,
+		.mr_cnt = port->max_mr_count,
+		.max_cntr_value = UINT64_MAX,
+		.max_err_cntr_value = UINT64_MAX,
+	};
+	offer->fabric = (struct fi_fabric_attr){
+		.name = (char *)(uintptr_t)port->fabric_name,
+		.prov_name = (char *)(uintptr_t)HM_PROVIDER_NAME,
+		.prov_version = HM_PROVIDER_VERSION,
+		.api_version = version,
+	};
+}
+
+void hm_offer_init(struct hm_offer *offer, const struct nic_port *port, uint32_t version)
+{
+	offer->port = port;
+	offer_contexts(offer, port);
+	offer_endpoint(offer, port);
+	offer_domain(offer, port, version);
+	offer->info = (struct fi_info){
+		.caps = port->caps & ~port->optional_caps,
+		.addr_format = port->addr_format,
+		.tx_attr = &offer->tx,
+		.rx_attr = &offer->rx,
+		.ep_attr = &offer->ep,
+		.domain_attr = &offer->domain,
+		.fabric_attr = &offer->fabric,
+		.nic = (struct fid_nic *)(uintptr_t)port->nic,
+	};
+}
+
+/* ---- tables of fields that are compared alike ---- */
+
+enum part {
+	PART_TX,
+	PART_RX,
+	PART_EP,
+	PART_DOMAIN
+};
+
+struct field {
+	const char *name;
+	enum part part;
+	size_t offset;
+	uint64_t value;	   /* fields of 4 bytes: the greatest value that is understood */
+	enum fi_type type; /* bits: how to print them */
+};
+
+#define FIELD(part, attr, member, ...)                                                             \
+	{                                                                                          \
+#attr "->" #member, part, offsetof(struct fi_##attr, member), __VA_ARGS__          \
+	}
+
+/* 8 bytes: at most what is offered. */
+static const struct field limits[] = {
+	FIELD(PART_TX, tx_attr, inject_size, 0, 0),
+	FIELD(PART_TX, tx_attr, size, 0, 0),
+	FIELD(PART_TX, tx_attr, iov_limit, 0, 0),
+	FIELD(PART_TX, tx_attr, rma_iov_limit, 0, 0),
+	FIELD(PART_RX, rx_attr, size, 0, 0),
+	FIELD(PART_RX, rx_attr, iov_limit, 0, 0),
+	FIELD(PART_EP, ep_attr, max_msg_size, 0, 0),
+	FIELD(PART_EP, ep_attr, msg_prefix_size, 0, 0),
+	FIELD(PART_EP, ep_attr, max_order_raw_size, 0, 0),
+	FIELD(PART_EP, ep_attr, max_order_war_size, 0, 0),
+	FIELD(PART_EP, ep_attr, max_order_waw_size, 0, 0),
+	FIELD(PART_EP, ep_attr, tx_ctx_cnt, 0, 0),
+	FIELD(PART_EP, ep_attr, rx_ctx_cnt, 0, 0),
+	FIELD(PART_EP, ep_attr, auth_key_size, 0, 0),
+	FIELD(PART_DOMAIN, domain_attr, mr_key_size, 0, 0),
+	FIELD(PART_DOMAIN, domain_attr, cq_data_size, 0, 0),
+	FIELD(PART_DOMAIN, domain_attr, cq_cnt, 0, 0),
+	FIELD(PART_DOMAIN, domain_attr, ep_cnt, 0, 0),
+	FIELD(PART_DOMAIN, domain_attr, tx_ctx_cnt, 0, 0),
+	FIELD(PART_DOMAIN, domain_attr, rx_ctx_cnt, 0, 0),
+	FIELD(PART_DOMAIN, domain_attr, max_ep_tx_ctx, 0, 0),
+	FIELD(PART_DOMAIN, domain_attr, max_ep_rx_ctx, 0, 0),
+	FIELD(PART_DOMAIN, domain_attr, max_ep_stx_ctx, 0, 0),
+	FIELD(PART_DOMAIN, domain_attr, max_ep_srx_ctx, 0, 0),
+	FIELD(PART_DOMAIN, domain_attr, cntr_cnt, 0, 0),
+	FIELD(PART_DOMAIN, domain_attr, mr_iov_limit, 0, 0),
+	FIELD(PART_DOMAIN, domain_attr, auth_key_size, 0, 0),
+	FIELD(PART_DOMAIN, domain_attr, max_err_data, 0, 0),
+	FIELD(PART_DOMAIN, domain_attr, mr_cnt, 0, 0),
+	FIELD(PART_DOMAIN, domain_attr, max_ep_auth_key, 0, 0),
+	FIELD(PART_DOMAIN, domain_attr, max_cntr_value, 0, 0),
+	FIELD(PART_DOMAIN, domain_attr, max_err_cntr_value, 0, 0),
+	FIELD(PART_DOMAIN, domain_attr, max_xpu_ctx_cnt, 0, 0),
+};
+
+/* 4 bytes: any value up to this one is fine, since the port does the strictest of them. */
+static const struct field choices[] = {
+	FIELD(PART_DOMAIN, domain_attr, threading, FI_THREAD_ENDPOINT, 0),
+	FIELD(PART_DOMAIN, domain_attr, control_progress, FI_PROGRESS_CONTROL_UNIFIED, 0),
+	FIELD(PART_DOMAIN, domain_attr, data_progress, FI_PROGRESS_CONTROL_UNIFIED, 0),
+	FIELD(PART_DOMAIN, domain_attr, resource_mgmt, FI_RM_ENABLED, 0),
+	FIELD(PART_DOMAIN, domain_attr, av_type, FI_AV_TABLE, 0),
+	FIELD(PART_DOMAIN, domain_attr, max_group_id, 0, 0),
+};
+
+/* 8 bytes of bits: none but those offered. */
+static const struct field subsets[] = {
+	FIELD(PART_TX, tx_attr, msg_order, 0, FI_TYPE_MSG_ORDER),
+	FIELD(PART_TX, tx_attr, comp_order, 0, FI_TYPE_MSG_ORDER),
+	FIELD(PART_RX, rx_attr, msg_order, 0, FI_TYPE_MSG_ORDER),
+	FIELD(PART_RX, rx_attr, comp_order, 0, FI_TYPE_MSG_ORDER),
+	FIELD(PART_DOMAIN, domain_attr, caps, 0, FI_TYPE_CAPS),
+};
+
+static_assert(sizeof(size_t) == sizeof(uint64_t), "limits are compared as 8 bytes");
+static_assert(sizeof(enum fi_threading) == sizeof(uint32_t), "choices are compared as 4 bytes");
+
+static const char *part_of(const struct fi_info *info, enum part part)
+{
+	switch (part) {
+	case PART_TX:
+		return (const char *)info->tx_attr;
+	case PART_RX:
+		return (const char *)info->rx_attr;
+	case PART_EP:
+		return (const char *)info->ep_attr;
+	default:
+		return (const char *)info->domain_attr;
+	}
+}
+
+/* What a field holds; 0 where hints do not bring its struct. */
+static uint64_t load8(const struct fi_info *info, const struct field *field)
+{
+	const char *base = part_of(info, field->part);
+	uint64_t value = 0;
+
+	if (base)
+		memcpy(&value, base + field->offset, sizeof(value));
+	return value;
+}
+
+static uint32_t load4(const struct fi_info *info, const struct field *field)
+{
+	const char *base = part_of(info, field->part);
+	uint32_t value = 0;
+
+	if (base)
+		memcpy(&value, base + field->offset, sizeof(value));
+	return value;
+}
+
+static bool match_tables(const struct hm_offer *offer, const struct fi_info *hints)
+{
+	for (size_t i = 0; i < count_of(limits); i++) {
+		uint64_t asked = load8(hints, &limits[i]),
+			 offered = load8(&offer->info, &limits[i]);
+
+		if (asked > offered)
+			return hm_offer_refuse(offer->port, limits[i].name,
+					       "asked %" PRIu64 ", offered %" PRIu64, asked,
+					       offered);
+	}
+	for (size_t i = 0; i < count_of(choices); i++) {
+		uint32_t asked = load4(hints, &choices[i]);
+
+		if (asked > choices[i].value)
+			return hm_offer_refuse(offer->port, choices[i].name,
+					       "asked %" PRIu32 ", known up to %" PRIu64, asked,
+					       choices[i].value);
+	}
+	for (size_t i = 0; i < count_of(subsets); i++) {
+		uint64_t asked = load8(hints, &subsets[i]),
+			 offered = load8(&offer->info, &subsets[i]);
+
+		if (asked & ~offered)
+			return refuse_bits(offer->port, subsets[i].name, subsets[i].type, asked,
+					   offered);
+	}
+	return true;
+}
+
+/* ---- capabilities ---- */
+
+/* A primary capability without a direction means both, as far as the side at hand has them. */
+static uint64_t with_directions(uint64_t caps, uint64_t within)
+{
+	if ((caps & MSG_CAPS) && !(caps & MSG_DIRECTION))
+		caps |= MSG_DIRECTION & within;
+	if ((caps & RMA_CAPS) && !(caps & RMA_DIRECTION))
+		caps |= RMA_DIRECTION & within;
+	return caps;
+}
+
+static uint64_t free_extras(const struct nic_port *port, uint64_t caps)
+{
+	uint64_t extras = port->caps & SECONDARY_CAPS & ~port->optional_caps;
+
+	if (!(caps & FI_RECV))
+		extras &= ~(FI_MULTI_RECV | FI_SOURCE | FI_SOURCE_ERR);
+	if (!(caps & RMA_TARGET))
+		extras &= ~(FI_RMA_EVENT | FI_RMA_PMEM);
+	return extras;
+}
+
+static bool narrow_caps(struct hm_offer *offer, uint64_t asked)
+{
+	const struct nic_port *port = offer->port;
+
+	if (!asked)
+		return true;
+	if (asked & ~port->caps)
+		return refuse_bits(port, "caps", FI_TYPE_CAPS, asked, port->caps);
+	if ((asked & RMA_DIRECTION) && !(asked & RMA_CAPS))
+		return hm_offer_refuse(port, "caps",
+				       "FI_READ, FI_WRITE, FI_REMOTE_READ and FI_REMOTE_WRITE need "
+				       "FI_RMA or FI_ATOMIC");
+	if ((asked & MSG_DIRECTION) && !(asked & (MSG_CAPS | FI_COLLECTIVE)))
+		return hm_offer_refuse(port, "caps",
+				       "FI_SEND and FI_RECV need FI_MSG or FI_TAGGED");
+	offer->info.caps = with_directions(asked, port->caps);
+	offer->info.caps |= free_extras(port, offer->info.caps);
+	return true;
+}
+
+/* caps of one side: those of the endpoint that concern it, or fewer when hints say so. */
+static bool narrow_side(const struct hm_offer *offer, const char *field, uint64_t asked,
+			uint64_t side, uint64_t *caps)
+{
+	uint64_t offered = offer->info.caps & side;
+
+	/* A primary capability that has directions, but none on this side, is not on this side. */
+	if (!(offered & MSG_DIRECTION))
+		offered &= ~MSG_CAPS;
+	if (!(offered & RMA_DIRECTION))
+		offered &= ~RMA_CAPS;
+	if (asked & ~offered)
+		return refuse_bits(offer->port, field, FI_TYPE_CAPS, asked, offered);
+	*caps = asked ? with_directions(asked, offered) : offered;
+	return true;
+}
+
+/* ---- memory registration mode ---- */
+
+/* The model of interface versions below 1.5 that describes the port, FI_MR_UNSPEC if neither does. */
+static int model_of(const struct nic_port *port)
+{
+	int need = port->mr_mode & ~FI_MR_LOCAL;
+
+	if (!port->mr_mode)
+		return FI_MR_SCALABLE;
+	if ((need & ~BASIC_BITS) || !(need & FI_MR_VIRT_ADDR) || !(need & FI_MR_PROV_KEY))
+		return FI_MR_UNSPEC;
+	return FI_MR_BASIC;
+}
+
+static const char *mode_text(char *buf, size_t len, int mode)
+{
+	if (mode == FI_MR_UNSPEC)
+		return "none";
+	return fi_tostr_r(buf, len, &mode, FI_TYPE_MR_MODE);
+}
+
+static bool refuse_mode(const struct nic_port *port, int asked)
+{
+	char text[2][256];
+
+	return hm_offer_refuse(port, "domain_attr->mr_mode", "given [%s], needed [%s]",
+			       mode_text(text[0], sizeof(text[0]), asked),
+			       mode_text(text[1], sizeof(text[1]), port->mr_mode));
+}
+
+static bool narrow_to_model(struct hm_offer *offer, int asked)
+{
+	int model = model_of(offer->port);
+
+	if (model == FI_MR_UNSPEC || (asked != FI_MR_UNSPEC && asked != model))
+		return refuse_mode(offer->port, asked);
+	offer->domain.mr_mode = model;
+	return true;
+}
+
+/* Below 1.5 there are the two models, and local registration is a mode bit of its own. */
+static bool narrow_old_mode(struct hm_offer *offer, const struct fi_info *hints, int asked)
+{
+	if (!narrow_to_model(offer, asked))
+		return false;
+	if (!(offer->port->mr_mode & FI_MR_LOCAL))
+		return true;
+	if (hints && !(hints->mode & FI_LOCAL_MR))
+		return hm_offer_refuse(offer->port, "mode",
+				       "FI_LOCAL_MR is needed and not given (interface below 1.5)");
+	offer->info.mode |= FI_LOCAL_MR;
+	return true;
+}
+
+static bool narrow_mr_mode(struct hm_offer *offer, const struct fi_info *hints, uint32_t version)
+{
+	const struct fi_domain_attr *attr = hints ? hints->domain_attr : NULL;
+	int asked = attr ? attr->mr_mode : FI_MR_UNSPEC;
+
+	if (FI_VERSION_LT(version, FI_VERSION(1, 5)))
+		return narrow_old_mode(offer, hints, asked);
+	if (asked == FI_MR_BASIC || asked == FI_MR_SCALABLE)
+		return narrow_to_model(offer, asked);
+	if (attr && (offer->port->mr_mode & ~asked))
+		return refuse_mode(offer->port, asked);
+	return true;
+}
+
+/* ---- the rest ---- */
+
+static bool match_name(const struct nic_port *port, const char *field, const char *asked,
+		       const char *name)
+{
+	if (!asked || strcmp(asked, name) == 0)
+		return true;
+	return hm_offer_refuse(port, field, "asked \"%s\", this is \"%s\"", asked, name);
+}
+
+static bool match_objects(struct hm_offer *offer, const struct fi_info *hints)
+{
+	const struct nic_port *port = offer->port;
+	const struct fi_fabric_attr *fabric = hints->fabric_attr;
+	const struct fi_domain_attr *domain = hints->domain_attr;
+
+	if (fabric) {
+		if (!match_name(port, "fabric_attr->name", fabric->name, port->fabric_name))
+			return false;
+		if (fabric->fabric &&
+		    !match_name(port, "fabric_attr->fabric",
+				hm_fabric_of(&fabric->fabric->fid)->name, port->fabric_name))
+			return false;
+		offer->fabric.fabric = fabric->fabric;
+	}
+	if (domain) {
+		if (!match_name(port, "domain_attr->name", domain->name, port->domain_name))
+			return false;
+		if (domain->domain && hm_domain_of(&domain->domain->fid)->nic->port != port)
+			return hm_offer_refuse(port, "domain_attr->domain",
+					       "the open domain belongs to another port");
+		offer->domain.domain = domain->domain;
+	}
+	return true;
+}
+
+static bool match_endpoint(const struct nic_port *port, const struct fi_ep_attr *ep)
+{
+	char text[2][64];
+
+	if (ep->type != FI_EP_UNSPEC && ep->type != FI_EP_RDM)
+		return hm_offer_refuse(port, "ep_attr->type", "asked %s, offered FI_EP_RDM",
+				       fi_tostr_r(text[0], sizeof(text[0]), &ep->type,
+						  FI_TYPE_EP_TYPE));
+	if (ep->protocol && ep->protocol != port->protocol)
+		return hm_offer_refuse(
+			port, "ep_attr->protocol", "asked %s, offered %s",
+			fi_tostr_r(text[0], sizeof(text[0]), &ep->protocol, FI_TYPE_PROTOCOL),
+			fi_tostr_r(text[1], sizeof(text[1]), &port->protocol, FI_TYPE_PROTOCOL));
+	if (ep->protocol_version > 1)
+		return hm_offer_refuse(port, "ep_attr->protocol_version",
+				       "asked %" PRIu32 ", offered 1", ep->protocol_version);
+	if (ep->xpu_ctx)
+		return hm_offer_refuse(port, "ep_attr->xpu_ctx", "no XPU contexts are offered");
+	return true;
+}
+
+static bool match_format(const struct nic_port *port, uint32_t asked)
+{
+	char text[2][64];
+
+	if (asked == FI_FORMAT_UNSPEC || asked == port->addr_format ||
+	    (asked == FI_SOCKADDR && port->addr_format == FI_SOCKADDR_IN))
+		return true;
+	return hm_offer_refuse(port, "addr_format", "asked %s, offered %s",
+			       fi_tostr_r(text[0], sizeof(text[0]), &asked, FI_TYPE_ADDR_FORMAT),
+			       fi_tostr_r(text[1], sizeof(text[1]), &port->addr_format,
+					  FI_TYPE_ADDR_FORMAT));
+}
+
+/* Default operation flags are returned as they were asked for. */
+static bool narrow_op_flags(struct hm_offer *offer, const struct fi_info *hints)
+{
+	uint64_t tx = hints->tx_attr ? hints->tx_attr->op_flags : 0;
+	uint64_t rx = hints->rx_attr ? hints->rx_attr->op_flags : 0;
+	uint64_t rx_offered = FI_COMPLETION | (offer->port->caps & FI_MULTI_RECV);
+
+	if (tx & ~TX_OP_FLAGS)
+		return refuse_bits(offer->port, "tx_attr->op_flags", FI_TYPE_OP_FLAGS, tx,
+				   TX_OP_FLAGS);
+	if (rx & ~rx_offered)
+		return refuse_bits(offer->port, "rx_attr->op_flags", FI_TYPE_OP_FLAGS, rx,
+				   rx_offered);
+	offer->tx.op_flags = tx;
+	offer->rx.op_flags = rx;
+	return true;
+}
+
+bool hm_offer_narrow(struct hm_offer *offer, const struct fi_info *hints, uint32_t version)
+{
+	uint64_t tx_caps = hints && hints->tx_attr ? hints->tx_attr->caps : 0;
+	uint64_t rx_caps = hints && hints->rx_attr ? hints->rx_attr->caps : 0;
+
+	if (hints) {
+		if (!match_objects(offer, hints) ||
+		    !match_format(offer->port, hints->addr_format) ||
+		    !narrow_caps(offer, hints->caps) || !match_tables(offer, hints) ||
+		    !narrow_op_flags(offer, hints))
+			return false;
+		if (hints->ep_attr && !match_endpoint(offer->port, hints->ep_attr))
+			return false;
+		if (hints->domain_attr && hints->domain_attr->av_type != FI_AV_UNSPEC)
+			offer->domain.av_type = hints->domain_attr->av_type;
+	}
+	return narrow_side(offer, "tx_attr->caps", tx_caps, TX_CAPS, &offer->tx.caps) &&
+	       narrow_side(offer, "rx_attr->caps", rx_caps, RX_CAPS, &offer->rx.caps) &&
+	       narrow_mr_mode(offer, hints, version);
+}

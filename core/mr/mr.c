@@ -1,0 +1,325 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Memory regions: made, bound, enabled, refreshed and closed. */
+#include "core/mr/mr.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* What must be kept apart from the region itself; NULL in *ext when nothing must. */
+static int make_ext(const struct hm_mr_domain *domain, const struct hm_mr_request *request,
+		    struct nic_region_ext **ext)
+{
+	size_t count = request->nic.iov_count;
+	size_t iov_size = count > 1 ? count * sizeof(struct iovec) : 0;
+
+	*ext = NULL;
+	if (iov_size == 0 && !(domain->nic->mr_mode & (FI_MR_RAW | FI_MR_ENDPOINT)) &&
+	    !(domain->nic->caps & FI_RMA_EVENT))
+		return 0;
+	*ext = calloc(1, sizeof(**ext) + iov_size);
+	if (!*ext)
+		return -FI_ENOMEM;
+	if (iov_size > 0) {
+		(*ext)->iov_count = count;
+		(*ext)->iov = (struct iovec *)(*ext + 1);
+		memcpy((*ext)->iov, request->nic.iov, iov_size);
+	}
+	if (domain->nic->mr_mode & FI_MR_RAW)
+		(*ext)->secret = hm_raw_secret();
+	return 0;
+}
+
+/* Is the region born disabled? */
+static bool starts_disabled(const struct hm_mr_domain *domain, uint64_t flags)
+{
+	return (domain->nic->mr_mode & FI_MR_ENDPOINT) ||
+	       ((domain->nic->mr_mode & FI_MR_RMA_EVENT) && (flags & FI_RMA_EVENT));
+}
+
+static void fill_region(struct hm_mr *mr, struct hm_mr_domain *domain,
+			const struct hm_mr_request *request)
+{
+	struct nic_region *region = &mr->region;
+	uint32_t state = starts_disabled(domain, request->nic.flags) ? 0 : NIC_REGION_ENABLED;
+
+	if (request->nic.flags & FI_MR_SINGLE_USE)
+		state |= NIC_REGION_SINGLE_USE;
+	if (request->nic.flags & FI_RMA_EVENT)
+		state |= NIC_REGION_WANTS_CNTR;
+	region->domain = domain->nic;
+	region->base = (uintptr_t)request->nic.iov[0].iov_base;
+	region->len = request->len;
+	region->access = (uint32_t)request->nic.access;
+	atomic_store_explicit(&region->state, state, memory_order_relaxed);
+	mr->mr.mem_desc = (void *)(uintptr_t)hm_key_handle(&region->node);
+}
+
+/* Give the region its key.  The index entry, where there is one, is undone by unpublish. */
+static int publish(struct hm_mr *mr, struct hm_mr_domain *domain, uint64_t requested_key)
+{
+	int ret;
+
+	if (domain->nic->mr_mode & FI_MR_RAW) {
+		mr->mr.key = FI_KEY_NOTAVAIL;
+	} else if (domain->nic->mr_mode & FI_MR_PROV_KEY) {
+		mr->mr.key = hm_key_handle(&mr->region.node);
+	} else {
+		ret = hm_key_index(&domain->regions, &mr->region.node, requested_key);
+		if (ret != 0) {
+			HM_WARN(FI_LOG_MR, "requested key 0x%lx is in use",
+				(unsigned long)requested_key);
+			return ret;
+		}
+		mr->mr.key = requested_key;
+	}
+	hm_key_publish(&mr->region.node);
+	return 0;
+}
+
+static void unpublish(struct hm_mr *mr, struct hm_mr_domain *domain)
+{
+	if (!(domain->nic->mr_mode & (FI_MR_RAW | FI_MR_PROV_KEY)))
+		hm_key_unindex(&domain->regions, &mr->region.node);
+}
+
+static int make_region(struct hm_mr_domain *domain, const struct hm_mr_request *request,
+		       struct hm_mr **out)
+{
+	void *element;
+	struct hm_mr *mr;
+	int ret;
+
+	ret = hm_key_alloc(&domain->regions, request->len, &element);
+	if (ret != 0) {
+		HM_WARN(FI_LOG_MR, ret == -FI_ENOSPC
+					   ? "the domain holds as many regions as it can (%zu)"
+					   : "no memory for another region (limit %zu)",
+			domain->nic->port->max_mr_count);
+		return ret;
+	}
+	mr = element;
+	ret = make_ext(domain, request, &mr->region.ext);
+	if (ret != 0) {
+		HM_WARN(FI_LOG_MR, "no memory for the region's segments");
+		goto free_element;
+	}
+	fill_region(mr, domain, request);
+	ret = domain->nic->ops->region_register(&mr->region, &request->nic);
+	if (ret != 0)
+		goto free_ext;
+	ret = publish(mr, domain, request->requested_key);
+	if (ret != 0)
+		goto deregister;
+	*out = mr;
+	return 0;
+deregister:
+	domain->nic->ops->region_deregister(&mr->region);
+free_ext:
+	free(mr->region.ext);
+free_element:
+	hm_key_free(&domain->regions, &mr->region.node, request->len);
+	return ret;
+}
+
+/* The tables' owner, from the pointer that the NIC's domain has. */
+static struct hm_mr_domain *owner(const struct hm_mr *mr)
+{
+	return hm_container(mr->region.domain->regions, struct hm_mr_domain, regions);
+}
+
+static void release_ext(struct nic_region_ext *ext)
+{
+	if (!ext)
+		return;
+	if (ext->cntr)
+		hm_unuse(&ext->cntr->users);
+	if (ext->ep)
+		hm_unuse(&ext->ep->users);
+	free(ext);
+}
+
+int hm_mr_close(struct hm_mr *mr)
+{
+	struct hm_mr_domain *domain = owner(mr);
+	uint64_t len = mr->region.len;
+	int ret;
+
+	if (!hm_key_kill(&mr->region.node)) {
+		assert(!"memory region closed twice");
+		HM_WARN(FI_LOG_MR, "region %p is closed already", (void *)mr);
+		return -FI_EINVAL;
+	}
+	unpublish(mr, domain);
+	ret = domain->nic->ops->region_deregister(&mr->region);
+	if (ret != 0)
+		HM_WARN(FI_LOG_MR, "the NIC failed to deregister: %d; its resources are lost", ret);
+	release_ext(mr->region.ext);
+	mr->mr.fid.fclass = FI_CLASS_UNSPEC;
+	hm_key_free(&domain->regions, &mr->region.node, len);
+	return 0;
+}
+
+int hm_mr_register(struct hm_mr_domain *domain, const struct fi_mr_attr *attr, uint64_t flags,
+		   struct hm_mr **mr)
+{
+	struct hm_mr_request request;
+	int ret = hm_mr_check(domain, attr, flags, &request);
+
+	return ret == 0 ? make_region(domain, &request, mr) : ret;
+}
+
+int hm_mr_domain_init(struct hm_mr_domain *domain)
+{
+	bool user_keys = !(domain->nic->mr_mode & (FI_MR_PROV_KEY | FI_MR_RAW));
+	size_t capacity = domain->nic->port->max_mr_count;
+	int ret;
+
+	if (capacity == 0 || capacity > HM_KEY_CAPACITY_MAX)
+		capacity = HM_KEY_CAPACITY_MAX;
+	ret = hm_key_table_init(&domain->regions,
+				sizeof(struct hm_mr) + domain->nic->ops->region_private,
+				offsetof(struct hm_mr, region.node), capacity,
+				user_keys);
+	if (ret != 0)
+		return ret;
+	ret = hm_key_table_init(&domain->mapped, sizeof(struct nic_mapped_key),
+				offsetof(struct nic_mapped_key, node),
+				capacity, true);
+	if (ret != 0) {
+		hm_key_table_destroy(&domain->regions);
+		return ret;
+	}
+	pthread_mutex_init(&domain->map_lock, NULL);
+	domain->nic->regions = &domain->regions;
+	domain->nic->mapped = &domain->mapped;
+	return 0;
+}
+
+void hm_mr_domain_destroy(struct hm_mr_domain *domain)
+{
+	pthread_mutex_destroy(&domain->map_lock);
+	hm_key_table_destroy(&domain->mapped);
+	hm_key_table_destroy(&domain->regions);
+}
+
+/* ---- binding, enabling, refreshing ---- */
+
+static bool is_enabled(const struct hm_mr *mr)
+{
+	return atomic_load_explicit(&((struct hm_mr *)mr)->region.state, memory_order_acquire) &
+	       NIC_REGION_ENABLED;
+}
+
+int hm_mr_bind_cntr(struct hm_mr *mr, struct nic_domain *owner_domain, struct nic_cntr *cntr,
+		    uint64_t flags)
+{
+	struct nic_region_ext *ext = mr->region.ext;
+	struct nic_cntr *none = NULL;
+
+	if (flags != FI_REMOTE_WRITE) {
+		HM_WARN(FI_LOG_MR, "a counter is bound with FI_REMOTE_WRITE, not flags 0x%lx",
+			(unsigned long)flags);
+		return -FI_EINVAL;
+	}
+	if (!ext || !(mr->region.domain->caps & FI_RMA_EVENT)) {
+		HM_WARN(FI_LOG_MR, "the domain was not opened with FI_RMA_EVENT");
+		return -FI_ENOSYS;
+	}
+	if (owner_domain != mr->region.domain) {
+		HM_WARN(FI_LOG_MR, "counter and region are of different domains");
+		return -FI_EINVAL;
+	}
+	if ((mr->region.domain->mr_mode & FI_MR_RMA_EVENT) && is_enabled(mr)) {
+		HM_WARN(FI_LOG_MR, "the region is enabled, too late to bind a counter");
+		return -FI_EOPBADSTATE;
+	}
+	hm_use(&cntr->users);
+	if (!atomic_compare_exchange_strong(&ext->cntr, &none, cntr)) {
+		hm_unuse(&cntr->users);
+		HM_WARN(FI_LOG_MR, "the region has a counter already");
+		return -FI_EINVAL;
+	}
+	return 0;
+}
+
+int hm_mr_bind_ep(struct hm_mr *mr, struct nic_ep *ep, uint64_t flags)
+{
+	struct nic_region_ext *ext = mr->region.ext;
+
+	if (flags != 0) {
+		HM_WARN(FI_LOG_MR, "an endpoint is bound with flags 0, not 0x%lx",
+			(unsigned long)flags);
+		return -FI_EINVAL;
+	}
+	if (!(mr->region.domain->mr_mode & FI_MR_ENDPOINT)) {
+		HM_WARN(FI_LOG_MR, "the domain binds regions to no endpoint (FI_MR_ENDPOINT)");
+		return -FI_EINVAL;
+	}
+	if (is_enabled(mr)) {
+		HM_WARN(FI_LOG_MR, "the region is enabled, too late to bind an endpoint");
+		return -FI_EOPBADSTATE;
+	}
+	if (ep->domain != mr->region.domain || ext->ep) {
+		HM_WARN(FI_LOG_MR, ext->ep ? "the region has an endpoint already"
+					   : "endpoint and region are of different domains");
+		return -FI_EINVAL;
+	}
+	hm_use(&ep->users);
+	ext->ep = ep;
+	return 0;
+}
+
+int hm_mr_enable(struct hm_mr *mr)
+{
+	struct nic_region *region = &mr->region;
+
+	if (is_enabled(mr)) {
+		HM_WARN(FI_LOG_MR, "the region is enabled already");
+		return -FI_EOPBADSTATE;
+	}
+	if ((region->domain->mr_mode & FI_MR_ENDPOINT) && !region->ext->ep) {
+		HM_WARN(FI_LOG_MR, "FI_MR_ENDPOINT: bind an endpoint first");
+		return -FI_EOPBADSTATE;
+	}
+	if ((region->domain->mr_mode & FI_MR_RMA_EVENT) &&
+	    (atomic_load(&region->state) & NIC_REGION_WANTS_CNTR) && !region->ext->cntr) {
+		HM_WARN(FI_LOG_MR, "FI_RMA_EVENT: bind a counter first");
+		return -FI_EOPBADSTATE;
+	}
+	atomic_fetch_or_explicit(&region->state, NIC_REGION_ENABLED, memory_order_release);
+	return 0;
+}
+
+int hm_mr_refresh(struct hm_mr *mr, const struct fi_mr_modify *modify)
+{
+	struct nic_region *region = &mr->region;
+	struct iovec whole = {(void *)(uintptr_t)region->base, region->len};
+	const struct iovec *iov = modify ? modify->attr.mr_iov : NULL;
+	size_t count = modify ? modify->attr.iov_count : 0;
+	bool pauses = region->domain->mr_mode & FI_MR_MMU_NOTIFY;
+	int ret;
+
+	if (!modify || modify->flags != 0 || (count > 0 && !iov)) {
+		HM_WARN(FI_LOG_MR, "refresh takes flags 0, and iov entries only with an iov");
+		return modify && modify->flags != 0 ? -FI_EBADFLAGS : -FI_EINVAL;
+	}
+	for (size_t i = 0; i < count; i++) {
+		ret = hm_mr_check_part(region, &iov[i]);
+		if (ret != 0)
+			return ret;
+	}
+	if (count == 0) {
+		bool several = region->ext && region->ext->iov;
+
+		iov = several ? region->ext->iov : &whole;
+		count = several ? region->ext->iov_count : 1;
+	}
+	if (pauses)
+		atomic_fetch_or_explicit(&region->state, NIC_REGION_REFRESHING,
+					 memory_order_acq_rel);
+	ret = region->domain->ops->region_refresh(region, iov, count);
+	if (pauses)
+		atomic_fetch_and_explicit(&region->state, ~NIC_REGION_REFRESHING,
+					  memory_order_release);
+	return ret;
+}

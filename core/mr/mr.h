@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Registration: attributes -> request -> region -> keys.
+ *
+ *   attr.c  checks what the caller gave and normalises it into a struct hm_mr_request
+ *   mr.c    makes, binds, enables, refreshes and closes a region
+ *   raw.c   raw keys, both sides
+ *
+ * core/mr_object.c dresses regions as fids.
+ *
+ * Concurrency: registrations and closings run on any threads at once; a peer's access holds a
+ * reference to the region's node, and close waits for it.  Bind, enable and refresh of one region
+ * are the application's to order, as fi_mr(3) has it.
+ */
+#ifndef HM_MR_H
+#define HM_MR_H
+
+#include <assert.h>
+#include <pthread.h>
+
+#include "core/base/log.h"
+#include "core/base/range.h"
+#include "core/base/use.h"
+#include "core/nic/nic.h"
+
+/* What registration needs of a domain; part of struct hm_domain. */
+struct hm_mr_domain {
+	struct nic_domain *nic;
+	uint32_t api_version;
+	struct hm_key_table regions; /* elements are struct hm_mr */
+	struct hm_key_table mapped;  /* elements are struct nic_mapped_key */
+	pthread_mutex_t map_lock;    /* protects nic_mapped_key.uses against map and unmap */
+};
+
+/*
+ * A memory region: an element of hm_mr_domain.regions, so it is never unmapped while the domain
+ * lives, and a stale pointer meets an element whose generation tells.  The NIC's private part
+ * follows.
+ */
+struct hm_mr {
+	struct fid_mr mr;
+	struct nic_region region;
+};
+
+static_assert(sizeof(struct hm_mr) <= 128, "a region takes two cache lines");
+
+/* A checked registration.  iov is the caller's, for the call's time. */
+struct hm_mr_request {
+	struct nic_region_request nic;
+	uint64_t len; /* sum of the segments */
+	uint64_t requested_key;
+};
+
+/* Bits that a region's access may have. */
+#define HM_MR_ACCESS                                                                               \
+	(FI_SEND | FI_RECV | FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE | FI_COLLECTIVE)
+
+/* The tables and the lock; nic and api_version are the caller's to set, before. */
+int hm_mr_domain_init(struct hm_mr_domain *domain);
+/* No region and no mapped key may be left. */
+void hm_mr_domain_destroy(struct hm_mr_domain *domain);
+
+/* Fill request from attributes.  Logs the cause of a refusal. */
+int hm_mr_check(struct hm_mr_domain *domain, const struct fi_mr_attr *attr, uint64_t flags,
+		struct hm_mr_request *request);
+/* A part of a region, for refresh: -FI_EINVAL unless inside it. */
+int hm_mr_check_part(const struct nic_region *region, const struct iovec *iov);
+
+/*
+ * Make a region; desc and key are set, the fid is the caller's to fill.  -FI_EINVAL, -FI_EBADFLAGS,
+ * -FI_ENOKEY, -FI_EKEYREJECTED, -FI_ENOSPC, -FI_ENOMEM, -FI_EFAULT, or the NIC's error.
+ */
+int hm_mr_register(struct hm_mr_domain *domain, const struct fi_mr_attr *attr, uint64_t flags,
+		   struct hm_mr **mr);
+/* -FI_EINVAL: closed already.  Waits for accesses that are under way. */
+int hm_mr_close(struct hm_mr *mr);
+int hm_mr_bind_cntr(struct hm_mr *mr, struct nic_domain *owner, struct nic_cntr *cntr,
+		    uint64_t flags);
+int hm_mr_bind_ep(struct hm_mr *mr, struct nic_ep *ep, uint64_t flags);
+int hm_mr_enable(struct hm_mr *mr);
+int hm_mr_refresh(struct hm_mr *mr, const struct fi_mr_modify *modify);
+
+/* raw.c */
+#define HM_RAW_KEY_SIZE 16
+/* An unguessable number for a region's raw key. */
+uint64_t hm_raw_secret(void);
+int hm_mr_raw_attr(struct hm_mr *mr, const struct fi_mr_raw_attr *raw);
+int hm_mr_map_raw(struct hm_mr_domain *domain, const struct fi_mr_map_raw *map);
+int hm_mr_unmap_key(struct hm_mr_domain *domain, const uint64_t *key);
+
+#endif

@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Raw keys.  A domain with FI_MR_RAW gives keys of 16 bytes, little-endian:
+ *
+ *   0..7   the region's handle
+ *   8..13  48 random bits of the region
+ *   14..15 a check sum, so that a damaged key is told from a foreign one
+ *
+ * Other domains' raw keys are their 8-byte keys.  Mapping a 16-byte key gives a number that is good
+ * in this domain only; mapping an 8-byte key gives the key itself, counted until it is unmapped.
+ */
+#include <endian.h>
+#include <string.h>
+#include <sys/random.h>
+#include <time.h>
+
+#include "core/mr/mr.h"
+
+#define SECRET_BITS 48
+
+uint64_t hm_raw_secret(void)
+{
+	/* a system call for each would cost more than the registration; each thread draws in bulk */
+	static _Thread_local struct {
+		uint64_t number[32];
+		unsigned left;
+	} pool;
+
+	if (pool.left == 0) {
+		if (getrandom(pool.number, sizeof(pool.number), 0) != (ssize_t)sizeof(pool.number)) {
+			HM_WARN(FI_LOG_MR, "no random numbers: raw keys can be guessed");
+			for (unsigned i = 0; i < 32; i++)
+				pool.number[i] = (uint64_t)time(NULL) * (i + 1);
+		}
+		pool.left = 32;
+	}
+	return pool.number[--pool.left] & ((UINT64_C(1) << SECRET_BITS) - 1);
+}
+
+static uint64_t check_sum(uint64_t handle, uint64_t secret)
+{
+	uint64_t x = (handle ^ secret * 31) * UINT64_C(0x9e3779b97f4a7c15);
+
+	return x >> SECRET_BITS;
+}
+
+int hm_mr_raw_attr(struct hm_mr *mr, const struct fi_mr_raw_attr *raw)
+{
+	struct nic_region *region = &mr->region;
+	bool wide = region->domain->mr_mode & FI_MR_RAW;
+	size_t need = wide ? HM_RAW_KEY_SIZE : sizeof(uint64_t), have;
+	uint64_t key[2];
+
+	if (!raw || !raw->key_size || (*raw->key_size > 0 && !raw->raw_key)) {
+		HM_WARN(FI_LOG_MR, "no key_size, or no buffer of that size");
+		return -FI_EINVAL;
+	}
+	if (raw->flags != 0) {
+		HM_WARN(FI_LOG_MR, "flags are 0x%lx and must be 0", (unsigned long)raw->flags);
+		return -FI_EBADFLAGS;
+	}
+	have = *raw->key_size;
+	*raw->key_size = need;
+	if (have < need) {
+		HM_WARN(FI_LOG_MR, "raw key needs %zu bytes, the buffer has %zu", need, have);
+		return -FI_ETOOSMALL;
+	}
+	if (wide) {
+		uint64_t handle = hm_key_handle(&region->node), secret = region->ext->secret;
+
+		key[0] = htole64(handle);
+		key[1] = htole64(check_sum(handle, secret) << SECRET_BITS | secret);
+	} else {
+		key[0] = htole64(mr->mr.key);
+	}
+	memcpy(raw->raw_key, key, need);
+	if (raw->base_addr)
+		*raw->base_addr = region->domain->mr_mode & FI_MR_VIRT_ADDR ? region->base : 0;
+	return 0;
+}
+
+static struct nic_mapped_key *mapped_of(struct hm_key_node *node)
+{
+	return hm_container(node, struct nic_mapped_key, node);
+}
+
+static int new_mapping(struct hm_mr_domain *domain, struct nic_mapped_key **out)
+{
+	void *element;
+	int ret = hm_key_alloc(&domain->mapped, 0, &element);
+
+	if (ret != 0) {
+		HM_WARN(FI_LOG_MR, "no room to map another raw key");
+		return ret;
+	}
+	*out = element;
+	(*out)->uses = 1;
+	return 0;
+}
+
+static int map_wide(struct hm_mr_domain *domain, const struct fi_mr_map_raw *map)
+{
+	struct nic_mapped_key *mapped;
+	uint64_t key[2], secret;
+	int ret;
+
+	memcpy(key, map->raw_key, sizeof(key));
+	secret = le64toh(key[1]) & ((UINT64_C(1) << SECRET_BITS) - 1);
+	if (check_sum(le64toh(key[0]), secret) != le64toh(key[1]) >> SECRET_BITS) {
+		HM_WARN(FI_LOG_MR, "malformed raw key");
+		return -FI_EINVAL;
+	}
+	ret = new_mapping(domain, &mapped);
+	if (ret != 0)
+		return ret;
+	mapped->handle = le64toh(key[0]);
+	mapped->secret = secret;
+	mapped->base_addr = map->base_addr;
+	*map->key = hm_key_handle(&mapped->node);
+	hm_key_publish(&mapped->node);
+	return 0;
+}
+
+/* map_lock held, so that a mapping that is found stays. */
+static int map_narrow(struct hm_mr_domain *domain, const struct fi_mr_map_raw *map)
+{
+	struct nic_mapped_key *mapped;
+	struct hm_key_node *node;
+	uint64_t key;
+	int ret;
+
+	memcpy(&key, map->raw_key, sizeof(key));
+	key = le64toh(key);
+	if (key == FI_KEY_NOTAVAIL) {
+		HM_WARN(FI_LOG_MR, "malformed raw key");
+		return -FI_EINVAL;
+	}
+	node = hm_key_find(&domain->mapped, key);
+	if (node) {
+		mapped_of(node)->uses++;
+		hm_key_release(node);
+		*map->key = key;
+		return 0;
+	}
+	ret = new_mapping(domain, &mapped);
+	if (ret != 0)
+		return ret;
+	mapped->handle = 0;
+	ret = hm_key_index(&domain->mapped, &mapped->node, key);
+	if (ret != 0) {
+		hm_key_free(&domain->mapped, &mapped->node, 0);
+		HM_WARN(FI_LOG_MR, "no memory to map another raw key");
+		return ret;
+	}
+	hm_key_publish(&mapped->node);
+	*map->key = key;
+	return 0;
+}
+
+int hm_mr_map_raw(struct hm_mr_domain *domain, const struct fi_mr_map_raw *map)
+{
+	int ret;
+
+	if (!map || !map->raw_key || !map->key) {
+		HM_WARN(FI_LOG_MR, "no raw key, or nowhere to put the mapped one");
+		return -FI_EINVAL;
+	}
+	if (map->flags != 0) {
+		HM_WARN(FI_LOG_MR, "flags are 0x%lx and must be 0", (unsigned long)map->flags);
+		return -FI_EBADFLAGS;
+	}
+	if (map->key_size == HM_RAW_KEY_SIZE)
+		return map_wide(domain, map);
+	if (map->key_size != sizeof(uint64_t)) {
+		HM_WARN(FI_LOG_MR, "a raw key of %zu bytes; they have 8 or 16", map->key_size);
+		return -FI_EINVAL;
+	}
+	pthread_mutex_lock(&domain->map_lock);
+	ret = map_narrow(domain, map);
+	pthread_mutex_unlock(&domain->map_lock);
+	return ret;
+}
+
+int hm_mr_unmap_key(struct hm_mr_domain *domain, const uint64_t *key)
+{
+	struct hm_key_node *node;
+	bool narrow = true, last = false;
+
+	if (!key) {
+		HM_WARN(FI_LOG_MR, "no key");
+		return -FI_EINVAL;
+	}
+	pthread_mutex_lock(&domain->map_lock);
+	node = hm_key_find(&domain->mapped, *key);
+	if (!node) {
+		node = hm_key_acquire(&domain->mapped, *key);
+		/* an 8-byte key's element has a handle as well, but nobody was given it */
+		if (node && mapped_of(node)->handle == 0) {
+			hm_key_release(node);
+			node = NULL;
+		}
+		narrow = false;
+	}
+	if (node) {
+		last = --mapped_of(node)->uses == 0;
+		hm_key_release(node);
+	}
+	if (last) {
+		hm_key_kill(node);
+		if (narrow)
+			hm_key_unindex(&domain->mapped, node);
+		hm_key_free(&domain->mapped, node, 0);
+	}
+	pthread_mutex_unlock(&domain->map_lock);
+	if (!node) {
+		HM_WARN(FI_LOG_MR, "key 0x%lx is not mapped", (unsigned long)*key);
+		return -FI_EINVAL;
+	}
+	return 0;
+}

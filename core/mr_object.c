@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Memory regions as an application holds them: the fid and its operations over core/mr. */
+#include <string.h>
+
+#include "core/core.h"
+
+static struct fi_ops mr_fid_ops;
+
+static int close_mr(struct fid *fid)
+{
+	struct hm_mr *mr = hm_mr_of(fid);
+
+	/* the element is free for others as soon as this returns, so the fid is marked before */
+	mr->mr.fid.fclass = FI_CLASS_UNSPEC;
+	return hm_mr_close(mr);
+}
+
+/* Asynchronous registration: mr is written before the event can be read, as fi_mr(3) promises. */
+static int tell_eq(struct hm_domain *domain, struct hm_mr *mr, struct fid_mr **out, void *context)
+{
+	struct fi_eq_entry entry = {.fid = &mr->mr.fid, .context = context};
+	struct fid_mr *before = *out;
+	int ret;
+
+	*out = &mr->mr;
+	ret = hm_eq_push(domain->reg_eq, FI_MR_COMPLETE, &entry);
+	if (ret != 0)
+		*out = before;
+	return ret;
+}
+
+static int register_mr(struct fid *fid, const struct fi_mr_attr *attr, uint64_t flags,
+		       struct fid_mr **out)
+{
+	struct hm_domain *domain;
+	struct hm_mr *mr;
+	int ret;
+
+	if (!fid || fid->fclass != FI_CLASS_DOMAIN || !attr || !out) {
+		HM_WARN(FI_LOG_MR, "not a domain, no attributes, or nowhere to put the region");
+		return -FI_EINVAL;
+	}
+	domain = hm_domain_of(fid);
+	ret = hm_mr_register(&domain->mr, attr, flags, &mr);
+	if (ret != 0)
+		return ret;
+	mr->mr.fid = (struct fid){FI_CLASS_MR, attr->context, &mr_fid_ops};
+	if (!domain->reg_eq) {
+		*out = &mr->mr;
+		return 0;
+	}
+	ret = tell_eq(domain, mr, out, attr->context);
+	if (ret != 0)
+		close_mr(&mr->mr.fid);
+	return ret;
+}
+
+static int mr_regattr(struct fid *fid, const struct fi_mr_attr *attr, uint64_t flags,
+		      struct fid_mr **mr)
+{
+	return register_mr(fid, attr, flags, mr);
+}
+
+static int mr_regv(struct fid *fid, const struct iovec *iov, size_t count, uint64_t access,
+		   uint64_t offset, uint64_t requested_key, uint64_t flags, struct fid_mr **mr,
+		   void *context)
+{
+	struct fi_mr_attr attr = {.mr_iov = iov,
+				  .iov_count = count,
+				  .access = access,
+				  .offset = offset,
+				  .requested_key = requested_key,
+				  .context = context};
+
+	return register_mr(fid, &attr, flags, mr);
+}
+
+static int mr_reg(struct fid *fid, const void *buf, size_t len, uint64_t access, uint64_t offset,
+		  uint64_t requested_key, uint64_t flags, struct fid_mr **mr, void *context)
+{
+	struct iovec iov = {(void *)(uintptr_t)buf, len};
+
+	return mr_regv(fid, &iov, 1, access, offset, requested_key, flags, mr, context);
+}
+
+struct fi_ops_mr hm_mr_ops = {
+	.size = sizeof(struct fi_ops_mr),
+	.reg = mr_reg,
+	.regv = mr_regv,
+	.regattr = mr_regattr,
+};
+
+static int bind_mr(struct fid *fid, struct fid *bfid, uint64_t flags)
+{
+	struct hm_mr *mr = hm_mr_of(fid);
+
+	if (bfid && bfid->fclass == FI_CLASS_CNTR) {
+		struct hm_cntr *cntr = hm_cntr_of(bfid);
+
+		return hm_mr_bind_cntr(mr, cntr->domain->mr.nic, &cntr->nic, flags);
+	}
+	if (bfid && bfid->fclass == FI_CLASS_EP)
+		return hm_mr_bind_ep(mr, hm_ep_of(bfid)->nic, flags);
+	HM_WARN(FI_LOG_MR, "a region is bound to a counter or an endpoint only");
+	return -FI_EINVAL;
+}
+
+/* Without FI_XPU: the handle, which is what the software NIC knows a region by. */
+static int xpu_desc(struct hm_mr *mr, const struct fi_mr_xpu_desc *desc)
+{
+	uint64_t handle = hm_key_handle(&mr->region.node);
+	size_t have;
+
+	if (!desc || !desc->len || (desc->flags & ~FI_XPU) || desc->flags || desc->ctx) {
+		HM_WARN(FI_LOG_MR, "no length, unknown flags, or an XPU context that is not one");
+		return -FI_EINVAL;
+	}
+	have = *desc->len;
+	*desc->len = sizeof(handle);
+	if (have < sizeof(handle)) {
+		HM_WARN(FI_LOG_MR, "the descriptor needs %zu bytes", sizeof(handle));
+		return -FI_ETOOSMALL;
+	}
+	if (!desc->buf) {
+		HM_WARN(FI_LOG_MR, "no buffer for the descriptor");
+		return -FI_EINVAL;
+	}
+	memcpy(desc->buf, &handle, sizeof(handle));
+	return 0;
+}
+
+static int control_mr(struct fid *fid, int command, void *arg)
+{
+	struct hm_mr *mr = hm_mr_of(fid);
+
+	switch (command) {
+	case FI_GET_RAW_MR:
+		return hm_mr_raw_attr(mr, arg);
+	case FI_ENABLE:
+		return hm_mr_enable(mr);
+	case FI_REFRESH:
+		return hm_mr_refresh(mr, arg);
+	case FI_GET_MR_XPU_DESC:
+		return xpu_desc(mr, arg);
+	default:
+		return hm_no_control(fid, command, arg);
+	}
+}
+
+static struct fi_ops mr_fid_ops = {
+	.size = sizeof(struct fi_ops),
+	.close = close_mr,
+	.bind = bind_mr,
+	.control = control_mr,
+	.ops_open = hm_no_ops_open,
+	.tostr = hm_no_tostr,
+	.ops_set = hm_no_ops_set,
+};

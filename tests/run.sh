@@ -1,0 +1,255 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-2-Clause
+# Builds the library in every way that is tested, and runs the tests.
+# Usage: tests/run.sh [--soak] [GROUP...]
+#   GROUP   unit, conformance, fault, fuzz, stress, vm, checks or gpu (default: all of them)
+#   --soak  stress and fuzz for long: 10 minutes each program and build
+# Installs the Debian packages that are missing (as root or with sudo; needs no network when none is).
+# Builds in build/NAME; what each test said is kept in build/test-results, for tests/coverage too.
+# Environment: HMREG_WERROR=ON makes warnings errors, HMREG_JOBS=N limits how much runs at once.
+set -u
+cd "$(dirname "$0")/.." || exit 1
+. tests/packages.sh
+
+all_groups="unit conformance fault fuzz stress vm checks gpu"
+results=build/test-results
+groups= soak=
+passed=0 failed=0 skipped=0 step_number=0
+
+usage()
+{
+	sed -n '/^# Usage/,/^set/s/^# \{0,1\}//p' "$0"
+}
+
+parse_options()
+{
+	for word in "$@"; do
+		case " $all_groups " in
+		*" $word "*) groups="$groups $word" && continue ;;
+		esac
+		case $word in
+		--soak) soak=yes ;;
+		-h | --help)
+			usage
+			exit 0
+			;;
+		*)
+			echo "error: \"$word\" is neither a group of tests nor an option" >&2
+			usage >&2
+			exit 2
+			;;
+		esac
+	done
+	groups=${groups:-$all_groups}
+}
+
+# chosen GROUPS...: those of them that this run is for.
+chosen()
+{
+	for group in "$@"; do
+		case " $groups " in
+		*" $group "*) printf '%s ' "$group" ;;
+		esac
+	done
+}
+
+now()
+{
+	date +%s
+}
+
+# say TEXT STATUS SECONDS: one line of the step log.
+say()
+{
+	step_number=$((step_number + 1))
+	printf '[%2d] %-46s %-38s %4d s\n' $step_number "$1" "$2" "$3"
+}
+
+# build PRESET OPTIONS...: builds it in build/PRESET.  A failed build counts as one failed test.
+build()
+{
+	preset=$1
+	shift
+	start=$(now)
+	log=$results/$preset.build.log
+	if hm_configure "$preset" "build/$preset" -DHMREG_WERROR="${HMREG_WERROR:-OFF}" "$@" >"$log" 2>&1 &&
+		cmake --build "build/$preset" -j "$(hm_jobs)" >>"$log" 2>&1; then
+		say "build $preset" ok $(($(now) - start))
+		return 0
+	fi
+	say "build $preset" "FAILED, see $log" $(($(now) - start))
+	tail -n 30 "$log"
+	failed=$((failed + 1))
+	return 1
+}
+
+# outcome FILE: "passed failed skipped" of a JUnit file that ctest wrote.  A test counts as skipped
+# only where it said so itself; one that could not be run has failed.
+outcome()
+{
+	awk '
+	/^\t<testcase / { failed++; if (/ status="run">?/) { passed++; failed-- } }
+	/^\t\t<skipped message="SKIP_RETURN_CODE/ { skipped++; failed-- }
+	END { print passed + 0, failed + 0, skipped + 0 }' "$1"
+}
+
+# functions STEP GROUP JUNIT LOG: a line for each test function, as tests/coverage reads them:
+# NIC, step, group, program, function, pass or fail or skip.  A program that fails after all its
+# functions passed (a leak found at the end, a crash) takes them with it.
+functions()
+{
+	nic=sw
+	[ "$2" != vm ] || nic=verbs
+	awk -v OFS='\t' -v nic=$nic -v step="$1" -v group="$2" '
+	function note(result)
+	{
+		name = substr($0, RSTART + 13, RLENGTH - 13)
+		if (substr($0, RSTART + RLENGTH, 1) == ":")
+			return
+		if (!((program, name) in state))
+			order[++n] = program SUBSEP name
+		state[program, name] = result
+	}
+	FNR == 1 { file++ }
+	file == 1 && /^\t<testcase / {
+		split($0, field, "\"")
+		passed[field[2]] = / status="run">?/
+	}
+	file == 2 && /^[0-9]+\/[0-9]+ Test: / { program = $3; next }
+	file == 2 && match($0, /\[ RUN      \] [A-Za-z_][A-Za-z0-9_]*/) { note("fail") }
+	file == 2 && match($0, /\[       OK \] [A-Za-z_][A-Za-z0-9_]*/) { note("pass") }
+	file == 2 && match($0, /\[  FAILED  \] [A-Za-z_][A-Za-z0-9_]*/) { note("fail") }
+	file == 2 && match($0, /\[  SKIPPED \] [A-Za-z_][A-Za-z0-9_]*/) { note("skip") }
+	END {
+		for (i = 1; i <= n; i++)
+			if (state[order[i]] == "fail") {
+				split(order[i], part, SUBSEP)
+				explained[part[1]] = 1
+			}
+		for (i = 1; i <= n; i++) {
+			split(order[i], part, SUBSEP)
+			result = state[order[i]]
+			if (result == "pass" && !passed[part[1]] && !explained[part[1]])
+				result = "fail"
+			print nic, step, group, part[1], part[2], result
+		}
+	}' "$3" "$4" >"$results/$1.$2.tsv"
+}
+
+# run_tests STEP FOLDER GROUPS...: the tests of these groups that are built in the folder.
+run_tests()
+{
+	step=$1 folder=$2
+	shift 2
+	for group in "$@"; do
+		start=$(now)
+		junit=$results/$step.$group.xml
+		log=$results/$step.$group.log
+		rm -f "$junit" "$folder/Testing/Temporary/LastTest.log"
+		ctest --test-dir "$folder" -L "^$group\$" -j "$(hm_jobs)" --timeout "$timeout" \
+			--output-on-failure --output-junit "$PWD/$junit" >"$log" 2>&1
+		status=$?
+		set_counts "$junit" "$folder/Testing/Temporary/LastTest.log"
+		line="$p passed, $f failed, $s skipped"
+		[ $((p + f + s)) -ne 0 ] || line="holds no test"
+		say "$step: $group" "$line" $(($(now) - start))
+		[ "$f" -eq 0 ] && [ $status -eq 0 ] || sed -n '/^[ 0-9]*\/[0-9]* Test.*\*\*\*/,$p' "$log"
+		passed=$((passed + p)) failed=$((failed + f)) skipped=$((skipped + s))
+	done
+}
+
+# set_counts JUNIT LOG: p, f and s of the run just made.
+set_counts()
+{
+	p=0 f=0 s=0
+	if [ -s "$1" ]; then
+		# shellcheck disable=SC2046
+		set -- "$1" "$2" $(outcome "$1")
+		p=$3 f=$4 s=$5
+		functions "$step" "$group" "$1" "$2"
+	fi
+	# ctest itself failed, and no test tells why.
+	[ $status -eq 0 ] || [ "$f" -gt 0 ] || f=1
+}
+
+# step PRESET GROUPS... [-- OPTIONS...]: builds, and runs those of the groups that were chosen.
+step()
+{
+	preset=$1 wanted=
+	shift
+	while [ $# -gt 0 ] && [ "$1" != -- ]; do
+		wanted="$wanted $1"
+		shift
+	done
+	[ $# -eq 0 ] || shift
+	# shellcheck disable=SC2086
+	wanted=$(chosen $wanted)
+	[ -n "$wanted" ] || return 0
+	# shellcheck disable=SC2086
+	build "$preset" -DHMREG_TEST_WRAPPER= "$@" && run_tests "$preset" "build/$preset" $wanted
+}
+
+# The debug build once more under valgrind: only the commands of the tests change, not the programs.
+valgrind_step()
+{
+	wanted=$(chosen unit conformance)
+	[ -n "$wanted" ] || return 0
+	valgrind="valgrind;-q;--leak-check=full;--show-leak-kinds=definite,indirect,possible"
+	valgrind="$valgrind;--errors-for-leak-kinds=definite,indirect,possible;--error-exitcode=99"
+	valgrind="$valgrind;--child-silent-after-fork=yes;--fair-sched=yes"
+	build debug -DHMREG_TEST_WRAPPER="$valgrind" || return
+	# shellcheck disable=SC2086
+	HMREG_VALGRIND=1 run_tests valgrind build/debug $wanted
+	cmake -DHMREG_TEST_WRAPPER= build/debug >/dev/null
+}
+
+# Groups whose tests need a machine of their own.
+empty_groups()
+{
+	for group in $(chosen vm gpu); do
+		say "$group" "holds no test yet: skipped" 0
+		skipped=$((skipped + 1))
+	done
+}
+
+# Sanitizers of these compilers want the usual address layout; not every container lets us ask for it.
+fixed_layout()
+{
+	if command -v setarch >/dev/null 2>&1 && setarch -R true 2>/dev/null; then
+		echo "-DHMREG_TEST_WRAPPER=setarch;-R"
+	fi
+}
+
+run_all()
+{
+	layout=$(fixed_layout)
+	stress=5 fuzz=60
+	[ -z "$soak" ] || stress=600 fuzz=600
+	timeout=$((300 + stress + fuzz))
+	export HMREG_STRESS_SECONDS=$stress HMREG_FUZZ_SECONDS=$fuzz
+	export UBSAN_OPTIONS=print_stacktrace=1 TSAN_OPTIONS=second_deadlock_stack=1
+
+	step release unit conformance fault checks stress -- -DHMREG_BUILD_TESTS=ON
+	step clang unit conformance fault
+	step debug unit conformance fault
+	valgrind_step
+	step asan unit conformance fault stress -- $layout
+	[ -n "$soak" ] || export HMREG_STRESS_SECONDS=10
+	step tsan stress -- $layout
+	step fuzz fuzz -- $layout
+	empty_groups
+}
+
+parse_options "$@"
+echo "hmreg tests: looks for compilers and tools, builds in build/, runs:$(printf ' %s' $groups)"
+start_all=$(now)
+hm_packages build test || exit 1
+mkdir -p $results
+for group in $groups; do
+	rm -f $results/*."$group".tsv $results/*."$group".xml $results/*."$group".log
+done
+run_all
+echo "Took $((($(now) - start_all) / 60)) min $((($(now) - start_all) % 60)) s; details are in $results."
+[ $((passed + failed)) -gt 0 ] || echo "error: no test ran" >&2
+echo "$passed passed, $failed failed, $skipped skipped"
+[ $failed -eq 0 ] && [ $passed -gt 0 ]

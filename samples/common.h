@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What the samples share: opening an endpoint, and registering memory in whichever way the chosen
+ * NIC's mr_mode asks for.  Needs nothing but the installed headers.
+ *
+ * Functions that return int give 0 or a negative FI_E code.  Those that open, register or transfer
+ * have then printed the failed call and its reason on stderr.
+ */
+#ifndef SAMPLES_COMMON_H
+#define SAMPLES_COMMON_H
+
+#include <stdint.h>
+#include <stdio.h>
+#include <sys/types.h>
+#include <sys/uio.h>
+
+#include <rdma/fabric.h>
+#include <rdma/fi_domain.h>
+#include <rdma/fi_endpoint.h>
+#include <rdma/fi_eq.h>
+#include <rdma/fi_errno.h>
+
+#define SAMPLE_API_VERSION FI_VERSION(2, 7)
+#define SAMPLE_RAW_KEY_MAX 64
+#define SAMPLE_TIMEOUT_S   10
+
+/* The mr_mode bits that the functions below know how to serve: all there are. */
+#define SAMPLE_MR_MODES                                                                            \
+	(FI_MR_LOCAL | FI_MR_RAW | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY |            \
+	 FI_MR_MMU_NOTIFY | FI_MR_RMA_EVENT | FI_MR_ENDPOINT | FI_MR_HMEM | FI_MR_COLLECTIVE |     \
+	 FI_MR_XPU_DESC)
+
+/* One end of a conversation, with every object that it needs.  Owns all of them. */
+struct sample_end {
+	struct fi_info *info;
+	struct fid_fabric *fabric;
+	struct fid_domain *domain;
+	struct fid_av *av;
+	struct fid_cq *cq;
+	struct fid_ep *ep;
+	fi_addr_t peer;	   /* the other end, once sample_connect() has run */
+	uint64_t next_key; /* where the application chooses keys: the next one that is free */
+};
+
+/*
+ * What a peer has to know about a region: plain bytes, to be sent as they are between machines of
+ * the same byte order.
+ */
+struct sample_key {
+	uint64_t address;  /* of the region's first byte, in the peer's calls */
+	uint64_t base;	   /* raw keys: belongs to the key when it is mapped */
+	uint64_t key;	   /* not raw: the key */
+	uint32_t raw_size; /* raw keys: bytes in raw; else 0 */
+	uint8_t raw[SAMPLE_RAW_KEY_MAX];
+};
+
+/* Print "call: reason" on stderr and return ret. */
+int sample_fail(const char *call, ssize_t ret);
+
+/*
+ * The NIC domains that offer caps on reliable datagram endpoints; domain NULL: of any name.  Prints
+ * nothing.  -FI_ENODATA: there is none.  The caller frees with fi_freeinfo().
+ */
+int sample_find(const char *domain, uint64_t caps, struct fi_info **info);
+
+/*
+ * Open everything up to an endpoint that is not enabled yet, so that the caller may bind counters.
+ * cq_flags go to the binding of the completion queue beside FI_TRANSMIT | FI_RECV.  After a failure
+ * nothing is left open.
+ */
+int sample_open(struct sample_end *end, const struct fi_info *info, uint64_t cq_flags);
+/* sample_find() and sample_open() with the first that is found. */
+int sample_open_named(struct sample_end *end, const char *domain, uint64_t caps, uint64_t cq_flags);
+/* Close what is open, in the order that use demands; counters and regions are closed already. */
+int sample_close(struct sample_end *end);
+/* Close the endpoint alone, so that what is bound to it (counters) can be closed. */
+int sample_close_endpoint(struct sample_end *end);
+
+/* Enable both endpoints and tell each the other's address. */
+int sample_connect(struct sample_end *one, struct sample_end *other);
+
+/*
+ * Register buffers as one region and do all that the mr_mode wants before the region can be used:
+ * choose a key, bind it to the endpoint, bind the counter, enable, refresh.  count_writes may be
+ * NULL; it counts what peers write.  Closed with fi_close().
+ */
+int sample_register(struct sample_end *end, const struct iovec *iov, size_t count, uint64_t access,
+		    uint64_t flags, struct fid_cntr *count_writes, struct fid_mr **mr);
+/* The same for one buffer and no extras. */
+int sample_register_buffer(struct sample_end *end, void *buffer, size_t len, uint64_t access,
+			   struct fid_mr **mr);
+
+/* Owner's side: fill in what the peer must know.  first is the region's first byte. */
+int sample_share(struct sample_end *end, struct fid_mr *mr, const void *first,
+		 struct sample_key *shared);
+/* Peer's side: the key for its calls.  sample_unuse() gives it back. */
+int sample_use(struct sample_end *end, const struct sample_key *shared, uint64_t *key);
+int sample_unuse(struct sample_end *end, const struct sample_key *shared, uint64_t key);
+
+/*
+ * Wait for one completion.  -FI_EAVAIL: the operation failed, *error (may be NULL) says how;
+ * -FI_ETIMEDOUT after SAMPLE_TIMEOUT_S.  Prints nothing.
+ */
+int sample_wait(struct sample_end *end, struct fi_cq_err_entry *error);
+/* sample_wait() after a call that returned posted; prints any failure under the call's name. */
+int sample_finish(struct sample_end *end, const char *call, ssize_t posted);
+
+#endif

@@ -1,0 +1,414 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* See harness.h: the runner, what it watches around a case, and log lines. */
+#include <dirent.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tests/conformance/harness.h"
+#include "tests/conformance/harness_priv.h"
+
+#define MAX_PROFILES 16
+#define GUARD_LEN    64
+#define GUARD_BYTE   0xa7
+
+static const char *const default_profiles[] = { "sw-scalable", "sw-verbs", "sw-strict" };
+
+static struct conf_profile profiles[MAX_PROFILES];
+static size_t profile_count;
+
+/* One case on one profile: what a CMocka test is about. */
+struct run {
+	const struct conf_case *test;
+	const struct conf_profile *profile;
+	struct conf *conf; /* while it runs */
+	bool passed;
+};
+
+/* The library's own handlers, taken when it had installed them: CMocka replaces them before each test. */
+static struct sigaction fault_action[2];
+static const int fault_signals[2] = { SIGSEGV, SIGBUS };
+
+/* ---- standard error ---- */
+
+static int real_stderr = -1, log_fd = -1;
+static size_t log_mark, log_seen; /* bytes of the log file: marked, and accounted for */
+static char log_copy[64 * 1024];
+
+#ifdef __SANITIZE_ADDRESS__
+void __sanitizer_set_report_fd(void *fd);
+#endif
+
+/* The file's bytes from an offset on, as text. */
+static const char *log_from(size_t offset)
+{
+	size_t len = 0;
+	ssize_t n;
+
+	while (len < sizeof(log_copy) - 1 &&
+	       (n = pread(log_fd, log_copy + len, sizeof(log_copy) - 1 - len,
+			  (off_t)(offset + len))) > 0)
+		len += (size_t)n;
+	log_copy[len] = '\0';
+	return log_copy;
+}
+
+static size_t log_size(void)
+{
+	return (size_t)lseek(log_fd, 0, SEEK_END);
+}
+
+static void log_begin(void)
+{
+	fflush(stderr);
+	assert_int_equal(ftruncate(log_fd, 0), 0);
+	lseek(log_fd, 0, SEEK_SET);
+	log_mark = log_seen = 0;
+	dup2(log_fd, STDERR_FILENO);
+}
+
+static void log_end(bool show)
+{
+	fflush(stderr);
+	dup2(real_stderr, STDERR_FILENO);
+	if (show)
+		fprintf(stderr, "%s", log_from(0));
+}
+
+/* An assertion of the library has printed where it failed: into the file. */
+static void on_abort(int sig)
+{
+	char buf[512];
+	ssize_t n;
+
+	(void)sig;
+	for (off_t at = (off_t)log_seen; (n = pread(log_fd, buf, sizeof(buf), at)) > 0; at += n)
+		if (write(real_stderr, buf, (size_t)n) != n)
+			break;
+	signal(SIGABRT, SIG_DFL);
+	raise(SIGABRT);
+}
+
+const char *conf_log_text(void)
+{
+	return log_from(log_mark);
+}
+
+static unsigned int count_lines(const char *text)
+{
+	unsigned int lines = 0;
+
+	for (; *text; text++)
+		lines += *text == '\n';
+	return lines;
+}
+
+void conf_log_mark(const char *file, int line)
+{
+	size_t size = log_size();
+
+	if (size != log_seen) {
+		print_error("before this, nobody expected: %s", log_from(log_seen));
+		_fail(file, line);
+	}
+	log_mark = size;
+}
+
+void conf_log_expect(unsigned int lines, const char *text, const char *what, const char *file,
+		     int line)
+{
+	const char *have = log_from(log_mark);
+
+	if (count_lines(have) != lines || (text && !strstr(have, text))) {
+		print_error("%s: expected %u log lines%s%s, got: %s\n", what, lines,
+			       text ? " with " : "", text ? text : "", have);
+		_fail(file, line);
+	}
+	log_seen = log_size();
+}
+
+void conf_check_code(long have, long want, const char *what, const char *file, int line)
+{
+	if (have == want)
+		return;
+	print_error("%s: expected %ld (%s), got %ld (%s)\n%s\n", what, want,
+		       fi_strerror((int)-want), have, fi_strerror((int)-have), conf_log_text());
+	_fail(file, line);
+}
+
+/* ---- memory ---- */
+
+uint8_t *conf_alloc(struct conf *c, size_t len)
+{
+	size_t room = (len + 63) / 64 * 64 + 2 * GUARD_LEN;
+	uint8_t *mem = aligned_alloc(64, room);
+
+	assert_non_null(mem);
+	assert_true(c->buffers < CONF_BUFFERS);
+	memset(mem, GUARD_BYTE, room);
+	memset(mem + GUARD_LEN, 0, len);
+	c->buffer[c->buffers].mem = mem;
+	c->buffer[c->buffers++].len = len;
+	return mem + GUARD_LEN;
+}
+
+static bool guards_intact(const uint8_t *mem, size_t len)
+{
+	size_t room = (len + 63) / 64 * 64 + 2 * GUARD_LEN;
+
+	for (size_t i = 0; i < room; i++) {
+		if (i >= GUARD_LEN && i < GUARD_LEN + len)
+			continue;
+		if (mem[i] != GUARD_BYTE)
+			return false;
+	}
+	return true;
+}
+
+uint64_t conf_random(struct conf *c)
+{
+	c->random ^= c->random << 13;
+	c->random ^= c->random >> 7;
+	c->random ^= c->random << 17;
+	return c->random;
+}
+
+void conf_fill(struct conf *c, void *buf, size_t len)
+{
+	uint8_t *byte = buf;
+
+	for (size_t i = 0; i < len; i++)
+		byte[i] = (uint8_t)(conf_random(c) >> 24);
+}
+
+/* ---- around a case ---- */
+
+static size_t count_fds(void)
+{
+	DIR *dir = opendir("/proc/self/fd");
+	size_t count = 0;
+
+	assert_non_null(dir);
+	while (readdir(dir))
+		count++;
+	closedir(dir);
+	return count;
+}
+
+static int set_up(void **state)
+{
+	struct run *run = *state;
+
+	run->conf = calloc(1, sizeof(*run->conf));
+	if (!run->conf)
+		return -1;
+	run->passed = false;
+	run->conf->profile = run->profile;
+	run->conf->mode = run->profile->mode;
+	run->conf->random = UINT64_C(0x9e3779b97f4a7c15);
+	run->conf->fds = count_fds();
+	log_begin();
+	return 0;
+}
+
+static void free_buffers(struct conf *c, bool check)
+{
+	for (size_t i = 0; i < c->buffers; i++) {
+		bool intact = guards_intact(c->buffer[i].mem, c->buffer[i].len);
+
+		if (check && !intact)
+			fail_msg("bytes around buffer %zu of %zu were written", i,
+				 c->buffer[i].len);
+		free(c->buffer[i].mem);
+	}
+	c->buffers = 0;
+}
+
+/* The case itself, and what must hold after it. */
+static void run_case(void **state)
+{
+	struct run *run = *state;
+	struct conf *c = run->conf;
+
+	for (unsigned int i = 0; i < 2; i++)
+		sigaction(fault_signals[i], &fault_action[i], NULL);
+	run->test->fn(c);
+	conf_close_all(c, true);
+	free_buffers(c, true);
+	conf_log_mark(__FILE__, __LINE__);
+	assert_int_equal(count_fds(), c->fds);
+	run->passed = true;
+}
+
+/* After a failure: close what can be closed, so that the next case starts clean. */
+static int tear_down(void **state)
+{
+	struct run *run = *state;
+
+	conf_close_all(run->conf, false);
+	free_buffers(run->conf, false);
+	free(run->conf);
+	log_end(!run->passed);
+	return 0;
+}
+
+/* ---- the runner ---- */
+
+static bool wanted(const char *name, int argc, char **argv)
+{
+	const char *env = getenv("HMREG_TEST_DOMAIN");
+
+	if (env && *env)
+		return strcmp(env, name) == 0;
+	for (int i = 1; i < argc; i++)
+		if (strcmp(argv[i], name) == 0)
+			return true;
+	for (size_t i = 0; argc < 2 && i < count_of(default_profiles); i++)
+		if (strcmp(default_profiles[i], name) == 0)
+			return true;
+	return false;
+}
+
+static int find_profiles(int argc, char **argv)
+{
+	struct fi_info *hints = conf_hints(NULL, &(struct conf_opts){ 0 }), *list;
+	int ret = fi_getinfo(CONF_VERSION, NULL, NULL, 0, hints, &list);
+
+	fi_freeinfo(hints);
+	if (ret)
+		return ret;
+	for (struct fi_info *at = list; at && profile_count < MAX_PROFILES; at = at->next) {
+		if (!wanted(at->domain_attr->name, argc, argv))
+			continue;
+		profiles[profile_count].info = fi_dupinfo(at);
+		profiles[profile_count].name = profiles[profile_count].info->domain_attr->name;
+		profiles[profile_count++].mode = at->domain_attr->mr_mode;
+	}
+	fi_freeinfo(list);
+	return profile_count ? 0 : -FI_ENODATA;
+}
+
+size_t conf_profiles(const struct conf_profile **out)
+{
+	*out = profiles;
+	return profile_count;
+}
+
+/* Opening a domain makes the library install what it needs for the life of the process. */
+static int warm_up(void)
+{
+	struct fi_info *info = profiles[0].info;
+	struct fid_fabric *fabric;
+	struct fid_domain *domain;
+	int ret = fi_fabric(info->fabric_attr, &fabric, NULL);
+
+	if (ret)
+		return ret;
+	ret = fi_domain(fabric, info, &domain, NULL);
+	if (!ret)
+		ret = fi_close(&domain->fid);
+	fi_close(&fabric->fid);
+	for (unsigned int i = 0; i < 2; i++)
+		sigaction(fault_signals[i], NULL, &fault_action[i]);
+	return ret;
+}
+
+static size_t fill_tests(const struct conf_case *cases, size_t count, struct run *runs,
+			 struct CMUnitTest *tests)
+{
+	size_t n = 0;
+
+	for (size_t p = 0; p < profile_count; p++) {
+		for (size_t i = 0; i < count; i++) {
+			char name[160];
+
+			if ((cases[i].need & ~profiles[p].mode) ||
+			    (cases[i].without & profiles[p].mode))
+				continue;
+			snprintf(name, sizeof(name), "%s[%s]", cases[i].name, profiles[p].name);
+			runs[n] = (struct run){ .test = &cases[i], .profile = &profiles[p] };
+			tests[n] = (struct CMUnitTest){ strdup(name), run_case, set_up, tear_down,
+							&runs[n] };
+			n++;
+		}
+	}
+	return n;
+}
+
+static int run_all(const struct conf_case *cases, size_t count)
+{
+	size_t most = count * profile_count, n;
+	struct run *runs = calloc(most, sizeof(*runs));
+	struct CMUnitTest *tests = calloc(most, sizeof(*tests));
+	int failed = 1;
+
+	if (runs && tests) {
+		n = fill_tests(cases, count, runs, tests);
+		failed = _cmocka_run_group_tests("conformance", tests, n, NULL, NULL);
+		for (size_t i = 0; i < n; i++)
+			free((void *)(uintptr_t)tests[i].name);
+	}
+	free(tests);
+	free(runs);
+	return failed;
+}
+
+int conf_main(int argc, char **argv, const struct conf_case *cases, size_t count)
+{
+	int ret;
+
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	setenv("FI_LOG_LEVEL", "warn", 1);
+	unsetenv("FI_LOG_PROV");
+	unsetenv("FI_LOG_SUBSYS");
+	unsetenv("FI_PROVIDER");
+	real_stderr = dup(STDERR_FILENO);
+	log_fd = memfd_create("log", MFD_CLOEXEC);
+#ifdef __SANITIZE_ADDRESS__
+	__sanitizer_set_report_fd((void *)(intptr_t)real_stderr);
+#endif
+	signal(SIGABRT, on_abort);
+	ret = find_profiles(argc, argv);
+	if (!ret)
+		ret = warm_up();
+	if (ret) {
+		fprintf(stderr, "no profile to test: %s\n", fi_strerror(-ret));
+		return 1;
+	}
+	ret = run_all(cases, count);
+	for (size_t i = 0; i < profile_count; i++)
+		fi_freeinfo(profiles[i].info);
+	close(log_fd);
+	close(real_stderr);
+	return ret ? 1 : 0;
+}
+
+int conf_fork(void (*fn)(void *arg), void *arg)
+{
+	int status;
+	pid_t pid;
+
+	fflush(NULL);
+	pid = fork();
+	assert_true(pid >= 0);
+	if (pid == 0) {
+		signal(SIGABRT, SIG_DFL);
+#ifdef __SANITIZE_ADDRESS__
+		/* what the sanitizer says about the child is expected */
+		__sanitizer_set_report_fd((void *)(intptr_t)log_fd);
+#endif
+		fn(arg);
+		_exit(0);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	log_seen = log_size(); /* the child's lines are its own */
+	return status;
+}
+
+bool conf_valgrind(void)
+{
+	const char *env = getenv("HMREG_VALGRIND");
+
+	return env && *env;
+}

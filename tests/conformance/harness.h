@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What the conformance programs share: they run every case once per profile (a domain name out of
+ * fi_getinfo), through the public interface alone, so that the same cases fit any NIC.
+ *
+ * The profiles are those named in HMREG_TEST_DOMAIN or on the command line, else the three of the
+ * software NIC.  A case's printed name ends with its profile: mode_03_null_desc[sw-verbs].
+ *
+ * Around each case the harness looks after
+ *   - objects: what conf_open and conf_reg made is closed at the end, in the right order, and must be
+ *     closeable; before that the domain's figures must be what they were when it was opened;
+ *   - memory: guard words around each conf_alloc are intact;
+ *   - file descriptors: as many as before;
+ *   - log lines: standard error goes to a memory file, and only lines that assert_refused or
+ *     conf_log_expect has asked for may be there.
+ */
+#ifndef CONF_HARNESS_H
+#define CONF_HARNESS_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <rdma/fabric.h>
+#include <rdma/fi_atomic.h>
+#include <rdma/fi_cm.h>
+#include <rdma/fi_domain.h>
+#include <rdma/fi_endpoint.h>
+#include <rdma/fi_eq.h>
+#include <rdma/fi_errno.h>
+#include <rdma/fi_ext_hmreg.h>
+#include <rdma/fi_rma.h>
+
+#define CONF_VERSION   FI_VERSION(2, 7)
+#define CONF_ENDS      6
+#define CONF_REGIONS   128
+#define CONF_BUFFERS   128
+#define CONF_TIMEOUT_S 20
+#define CONF_CAPS      (FI_MSG | FI_RMA | FI_ATOMIC)
+#define CONF_REMOTE    (FI_REMOTE_READ | FI_REMOTE_WRITE)
+#define CONF_LOCAL     (FI_SEND | FI_RECV | FI_READ | FI_WRITE)
+#define CONF_ALL       (CONF_LOCAL | CONF_REMOTE)
+
+/* Every bit that a client of the harness can serve: all there are. */
+#define CONF_MR_MODES                                                                              \
+	(FI_MR_LOCAL | FI_MR_RAW | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY |            \
+	 FI_MR_MMU_NOTIFY | FI_MR_RMA_EVENT | FI_MR_ENDPOINT | FI_MR_HMEM | FI_MR_COLLECTIVE |     \
+	 FI_MR_XPU_DESC)
+
+struct conf_profile {
+	const char *name;
+	struct fi_info *info; /* owned; what fi_getinfo says with every mode offered */
+	int mode;	      /* the mr_mode bits that it needs */
+};
+
+/* One end of a conversation.  Objects that are NULL were not opened, or closed by the test. */
+struct conf_end {
+	struct conf *conf;
+	struct conf_end *shares; /* fabric, domain and info are this end's */
+	struct fi_info *info;
+	int mode;
+	struct fid_fabric *fabric;
+	struct fid_domain *domain;
+	struct fid_av *av;
+	struct fid_cq *tx, *rx;
+	struct fid_ep *ep;
+	struct hmreg_domain_ops *ops; /* NULL: not this library's domain */
+	uint64_t next_key;
+};
+
+/* A registered region and the keys that other ends have mapped for it. */
+struct conf_region {
+	struct conf_end *end;
+	struct fid_mr *mr; /* NULL: closed */
+	void *desc;
+	uint64_t addr; /* of its first byte, in a peer's calls */
+	size_t maps;
+	struct {
+		struct conf_end *user;
+		uint64_t key;
+	} map[CONF_ENDS];
+};
+
+struct conf {
+	const struct conf_profile *profile;
+	int mode;
+	size_t ends, regions, buffers;
+	struct conf_end end[CONF_ENDS];
+	struct conf_region region[CONF_REGIONS];
+	struct {
+		uint8_t *mem;
+		size_t len;
+	} buffer[CONF_BUFFERS];
+	size_t fds;
+	uint64_t random;
+};
+
+struct conf_case {
+	const char *name;
+	void (*fn)(struct conf *c);
+	int need, without; /* run only on profiles with all of these mr_mode bits, and none of those */
+};
+
+#define CONF(fn)	      { #fn, fn, 0, 0 }
+#define CONF_NEED(fn, bits)   { #fn, fn, bits, 0 }
+#define CONF_WITHOUT(fn, bits) { #fn, fn, 0, bits }
+
+/* Runs the cases on every profile; the program's exit status. */
+int conf_main(int argc, char **argv, const struct conf_case *cases, size_t count);
+size_t conf_profiles(const struct conf_profile **profiles);
+
+/* ---- ends; all fields may be left 0 ---- */
+struct conf_opts {
+	const char *domain; /* NULL: the profile's */
+	uint32_t version;
+	uint64_t caps;
+	int mode;		   /* mr_mode in hints; 0: every bit */
+	uint64_t info_mode;	   /* mode in hints */
+	uint64_t tx_flags, rx_flags; /* default operation flags */
+	uint64_t bind_flags;	   /* FI_SELECTIVE_COMPLETION for both queues */
+	size_t tx_cq_size, rx_cq_size, rx_size;
+	enum fi_av_type av_type; /* 0: FI_AV_TABLE */
+	enum fi_wait_obj wait_obj;
+	struct conf_end *same_domain; /* only the endpoint and its queues are opened anew */
+	bool no_ep;		      /* the domain alone */
+	bool disabled;		      /* everything bound, not enabled */
+};
+
+struct conf_end *conf_open(struct conf *c, const struct conf_opts *opts);
+/* Two ends; b may be NULL. */
+void conf_pair(struct conf *c, const struct conf_opts *opts, struct conf_end **a,
+	       struct conf_end **b);
+/* What to is called in the address vector of end. */
+fi_addr_t conf_addr(struct conf_end *end, const struct conf_end *to);
+/* Closes what the test wants closed before its end. */
+void conf_close_ep(struct conf_end *end);
+struct fi_info *conf_hints(const char *domain, const struct conf_opts *opts);
+struct hmreg_domain_stats conf_stats(const struct conf_end *end);
+/* The domain's figures are these. */
+void conf_check_stats(const struct conf_end *end, uint64_t regions, uint64_t bytes, uint64_t mapped);
+
+/* ---- memory ---- */
+/* Zeroed, 64-byte aligned, between guard words; freed at the end. */
+uint8_t *conf_alloc(struct conf *c, size_t len);
+void conf_fill(struct conf *c, void *buf, size_t len);
+uint64_t conf_random(struct conf *c);
+static inline size_t conf_below(struct conf *c, size_t limit)
+{
+	return (size_t)(conf_random(c) % limit);
+}
+
+/* Registers and does all that the mode wants before use. */
+struct conf_region *conf_reg(struct conf_end *end, const void *buf, size_t len, uint64_t access);
+struct conf_region *conf_regv(struct conf_end *end, const struct iovec *iov, size_t count,
+			      uint64_t access, uint64_t flags, struct fid_cntr *cntr);
+/* Binding, enabling, refreshing, as the mode wants. */
+void conf_ready(struct conf_end *end, struct fid_mr *mr, struct fid_cntr *cntr);
+/* The key with which user reaches the region; mapped when it is a raw one. */
+uint64_t conf_key(struct conf_end *user, struct conf_region *region);
+void conf_close_region(struct conf_region *region);
+
+/* ---- completions ---- */
+#define conf_done(cq, context) conf_done_at(cq, context, NULL, __FILE__, __LINE__)
+/* A success whose entry is wanted. */
+#define conf_done_as(cq, context, entry) conf_done_at(cq, context, entry, __FILE__, __LINE__)
+#define conf_failed(cq, context, err, cause)                                                       \
+	conf_failed_at(cq, context, err, cause, NULL, __FILE__, __LINE__)
+#define conf_failed_as(cq, context, err, cause, entry)                                             \
+	conf_failed_at(cq, context, err, cause, entry, __FILE__, __LINE__)
+/* Nothing is there, nor comes in a moment. */
+#define conf_quiet(cq) conf_quiet_at(cq, __FILE__, __LINE__)
+
+void conf_done_at(struct fid_cq *cq, void *context, struct fi_cq_data_entry *entry,
+		  const char *file, int line);
+void conf_failed_at(struct fid_cq *cq, void *context, int err, int cause,
+		    struct fi_cq_err_entry *entry, const char *file, int line);
+void conf_quiet_at(struct fid_cq *cq, const char *file, int line);
+
+/* ---- log lines ---- */
+/* Nothing unexpected so far; what comes now belongs to the check that follows. */
+void conf_log_mark(const char *file, int line);
+/* Exactly so many lines since the mark, the last one with this text (NULL: any). */
+void conf_log_expect(unsigned int lines, const char *text, const char *what, const char *file,
+		     int line);
+/* The text since the last mark. */
+const char *conf_log_text(void);
+
+/* The expression has this value and logs exactly one line (that contains text). */
+#define assert_refused_with(expression, code, text)                                                \
+	do {                                                                                       \
+		long conf_ret_;                                                                    \
+                                                                                                   \
+		conf_log_mark(__FILE__, __LINE__);                                                 \
+		conf_ret_ = (long)(expression);                                                    \
+		conf_check_code(conf_ret_, (long)(code), #expression, __FILE__, __LINE__);         \
+		conf_log_expect(1, text, #expression, __FILE__, __LINE__);                         \
+	} while (0)
+#define assert_refused(expression, code) assert_refused_with(expression, code, NULL)
+/* The same without a line: no mistake, but an answer. */
+#define assert_answer(expression, code)                                                            \
+	do {                                                                                       \
+		long conf_ret_;                                                                    \
+                                                                                                   \
+		conf_log_mark(__FILE__, __LINE__);                                                 \
+		conf_ret_ = (long)(expression);                                                    \
+		conf_check_code(conf_ret_, (long)(code), #expression, __FILE__, __LINE__);         \
+		conf_log_expect(0, NULL, #expression, __FILE__, __LINE__);                         \
+	} while (0)
+#define assert_ok(expression) assert_answer(expression, 0)
+
+void conf_check_code(long have, long want, const char *what, const char *file, int line);
+
+/* Runs in a child process, for what must not harm this one; its wait status. */
+int conf_fork(void (*fn)(void *arg), void *arg);
+/* Set by tests/run.sh: memory faults that are meant to happen would be reported. */
+bool conf_valgrind(void);
+
+#endif

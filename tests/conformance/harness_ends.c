@@ -1,0 +1,359 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* See harness.h: endpoints, regions in whichever way the mode asks for, and completions. */
+#include <sched.h>
+#include <time.h>
+
+#include "tests/conformance/harness.h"
+#include "tests/conformance/harness_priv.h"
+
+#define RAW_KEY_MAX 64
+
+/* ---- ends ---- */
+
+struct fi_info *conf_hints(const char *domain, const struct conf_opts *opts)
+{
+	struct fi_info *hints = fi_allocinfo();
+
+	assert_non_null(hints);
+	hints->caps = opts->caps ? opts->caps : CONF_CAPS;
+	hints->mode = opts->info_mode;
+	hints->ep_attr->type = FI_EP_RDM;
+	hints->domain_attr->mr_mode = opts->mode ? opts->mode : CONF_MR_MODES;
+	hints->tx_attr->op_flags = opts->tx_flags;
+	hints->rx_attr->op_flags = opts->rx_flags;
+	hints->rx_attr->size = opts->rx_size;
+	if (domain) {
+		hints->domain_attr->name = strdup(domain);
+		assert_non_null(hints->domain_attr->name);
+	}
+	return hints;
+}
+
+/* The modern bits behind what was agreed on. */
+static int agreed_bits(const struct fi_info *info)
+{
+	int mode = info->domain_attr->mr_mode;
+
+	if (mode == FI_MR_SCALABLE)
+		return 0;
+	if (mode == FI_MR_BASIC)
+		return FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY |
+		       (info->mode & FI_LOCAL_MR ? FI_MR_LOCAL : 0);
+	return mode;
+}
+
+static void open_domain(struct conf_end *end, const struct conf_opts *opts)
+{
+	const char *name = opts->domain ? opts->domain : end->conf->profile->name;
+	struct fi_info *hints = conf_hints(name, opts);
+
+	assert_ok(fi_getinfo(opts->version ? opts->version : CONF_VERSION, NULL, NULL, 0, hints,
+			     &end->info));
+	fi_freeinfo(hints);
+	if (opts->rx_size)
+		end->info->rx_attr->size = opts->rx_size;
+	end->mode = agreed_bits(end->info);
+	assert_ok(fi_fabric(end->info->fabric_attr, &end->fabric, end));
+	assert_ok(fi_domain(end->fabric, end->info, &end->domain, end));
+	if (fi_open_ops(&end->domain->fid, HMREG_DOMAIN_OPS, 0, (void **)&end->ops, NULL))
+		end->ops = NULL;
+}
+
+static void open_ep(struct conf_end *end, const struct conf_opts *opts)
+{
+	struct fi_av_attr av_attr = { .type = opts->av_type ? opts->av_type : FI_AV_TABLE };
+	struct fi_cq_attr cq_attr = { .format = FI_CQ_FORMAT_DATA,
+				      .wait_obj = opts->wait_obj,
+				      .size = opts->tx_cq_size };
+
+	assert_ok(fi_av_open(end->domain, &av_attr, &end->av, end));
+	assert_ok(fi_cq_open(end->domain, &cq_attr, &end->tx, end));
+	cq_attr.size = opts->rx_cq_size;
+	assert_ok(fi_cq_open(end->domain, &cq_attr, &end->rx, end));
+	assert_ok(fi_endpoint(end->domain, end->info, &end->ep, end));
+	assert_ok(fi_ep_bind(end->ep, &end->av->fid, 0));
+	assert_ok(fi_ep_bind(end->ep, &end->tx->fid, FI_TRANSMIT | opts->bind_flags));
+	assert_ok(fi_ep_bind(end->ep, &end->rx->fid, FI_RECV | opts->bind_flags));
+	if (!opts->disabled)
+		assert_ok(fi_enable(end->ep));
+}
+
+struct conf_end *conf_open(struct conf *c, const struct conf_opts *opts)
+{
+	static const struct conf_opts none;
+	struct conf_end *end = &c->end[c->ends];
+
+	assert_true(c->ends < CONF_ENDS);
+	if (!opts)
+		opts = &none;
+	c->ends++;
+	end->conf = c;
+	end->next_key = 1;
+	if (opts->same_domain) {
+		end->shares = opts->same_domain;
+		end->info = opts->same_domain->info;
+		end->mode = opts->same_domain->mode;
+		end->fabric = opts->same_domain->fabric;
+		end->domain = opts->same_domain->domain;
+		end->ops = opts->same_domain->ops;
+	} else {
+		open_domain(end, opts);
+	}
+	if (!opts->no_ep)
+		open_ep(end, opts);
+	return end;
+}
+
+void conf_pair(struct conf *c, const struct conf_opts *opts, struct conf_end **a,
+	       struct conf_end **b)
+{
+	*a = conf_open(c, opts);
+	if (b)
+		*b = conf_open(c, opts);
+}
+
+fi_addr_t conf_addr(struct conf_end *end, const struct conf_end *to)
+{
+	uint8_t name[128];
+	size_t len = sizeof(name);
+	fi_addr_t addr;
+
+	assert_ok(fi_getname(&to->ep->fid, name, &len));
+	assert_answer(fi_av_insert(end->av, name, 1, &addr, 0, NULL), 1);
+	return addr;
+}
+
+/* Close one object if it is open; what is left open after a failure does not matter. */
+static void close_object(struct fid *fid, bool check, const char *what)
+{
+	int ret = fid ? fi_close(fid) : 0;
+
+	if (ret && check)
+		fail_msg("closing the %s: %s", what, fi_strerror(-ret));
+}
+
+#define CLOSE(member)                                                                              \
+	do {                                                                                       \
+		close_object(end->member ? &end->member->fid : NULL, check, #member);              \
+		end->member = NULL;                                                                \
+	} while (0)
+
+void conf_close_ep(struct conf_end *end)
+{
+	bool check = true;
+
+	CLOSE(ep);
+}
+
+static void close_end(struct conf_end *end, bool check)
+{
+	CLOSE(ep);
+	CLOSE(rx);
+	CLOSE(tx);
+	CLOSE(av);
+	if (end->shares)
+		return;
+	if (check && end->domain && end->ops) {
+		struct hmreg_domain_stats stats = conf_stats(end);
+
+		assert_int_equal(stats.regions, 0);
+		assert_int_equal(stats.registered_bytes, 0);
+		assert_int_equal(stats.mapped_keys, 0);
+		assert_int_equal(stats.endpoints, 0);
+	}
+	CLOSE(domain);
+	CLOSE(fabric);
+	fi_freeinfo(end->info);
+	end->info = NULL;
+}
+
+void conf_close_all(struct conf *c, bool check)
+{
+	for (size_t i = c->regions; i-- > 0; c->regions = i) {
+		struct conf_region *region = &c->region[i];
+
+		for (; region->maps > 0; region->maps--) {
+			int ret = fi_mr_unmap_key(region->map[region->maps - 1].user->domain,
+						  region->map[region->maps - 1].key);
+
+			if (ret && check)
+				fail_msg("unmapping a key: %s", fi_strerror(-ret));
+		}
+		close_object(region->mr ? &region->mr->fid : NULL, check, "region");
+		region->mr = NULL;
+	}
+	/* an end that lends its domain was opened before those that borrow it */
+	for (; c->ends > 0; c->ends--)
+		close_end(&c->end[c->ends - 1], check);
+}
+
+struct hmreg_domain_stats conf_stats(const struct conf_end *end)
+{
+	struct hmreg_domain_stats stats = { .size = sizeof(stats) };
+
+	if (end->ops)
+		assert_ok(end->ops->stats(&end->domain->fid, &stats));
+	return stats;
+}
+
+void conf_check_stats(const struct conf_end *end, uint64_t regions, uint64_t bytes, uint64_t mapped)
+{
+	struct hmreg_domain_stats stats = conf_stats(end);
+
+	if (!end->ops)
+		return;
+	assert_int_equal(stats.regions, regions);
+	assert_int_equal(stats.registered_bytes, bytes);
+	assert_int_equal(stats.mapped_keys, mapped);
+}
+
+/* ---- regions ---- */
+
+void conf_ready(struct conf_end *end, struct fid_mr *mr, struct fid_cntr *cntr)
+{
+	if (cntr)
+		assert_ok(fi_mr_bind(mr, &cntr->fid, FI_REMOTE_WRITE));
+	if (end->mode & FI_MR_ENDPOINT)
+		assert_ok(fi_mr_bind(mr, &end->ep->fid, 0));
+	if ((end->mode & FI_MR_ENDPOINT) || (cntr && (end->mode & FI_MR_RMA_EVENT)))
+		assert_ok(fi_mr_enable(mr));
+	if (end->mode & FI_MR_MMU_NOTIFY)
+		assert_ok(fi_mr_refresh(mr, NULL, 0, 0));
+}
+
+static struct conf_region *add_region(struct conf_end *end, struct fid_mr *mr, const void *first)
+{
+	struct conf *c = end->conf;
+	struct conf_region *region = &c->region[c->regions];
+
+	assert_true(c->regions < CONF_REGIONS);
+	c->regions++;
+	*region = (struct conf_region){ .end = end, .mr = mr, .desc = fi_mr_desc(mr) };
+	region->addr = end->mode & FI_MR_VIRT_ADDR ? (uintptr_t)first : 0;
+	return region;
+}
+
+struct conf_region *conf_regv(struct conf_end *end, const struct iovec *iov, size_t count,
+			      uint64_t access, uint64_t flags, struct fid_cntr *cntr)
+{
+	struct conf_end *keys = end->shares ? end->shares : end;
+	struct fi_mr_attr attr = { .mr_iov = iov,
+				   .iov_count = count,
+				   .access = access,
+				   .requested_key = keys->next_key++ };
+	struct conf_region *region;
+	struct fid_mr *mr;
+
+	if (cntr && (end->mode & FI_MR_RMA_EVENT))
+		flags |= FI_RMA_EVENT;
+	assert_ok(fi_mr_regattr(end->domain, &attr, flags, &mr));
+	region = add_region(end, mr, iov[0].iov_base);
+	conf_ready(end, mr, cntr);
+	return region;
+}
+
+struct conf_region *conf_reg(struct conf_end *end, const void *buf, size_t len, uint64_t access)
+{
+	struct iovec iov = { (void *)(uintptr_t)buf, len };
+
+	return conf_regv(end, &iov, 1, access, 0, NULL);
+}
+
+uint64_t conf_key(struct conf_end *user, struct conf_region *region)
+{
+	size_t size = RAW_KEY_MAX;
+	uint8_t raw[RAW_KEY_MAX];
+	uint64_t base, key;
+
+	if (!(region->end->mode & FI_MR_RAW))
+		return fi_mr_key(region->mr);
+	for (size_t i = 0; i < region->maps; i++)
+		if (region->map[i].user == user)
+			return region->map[i].key;
+	assert_true(region->maps < CONF_ENDS);
+	assert_ok(fi_mr_raw_attr(region->mr, &base, raw, &size, 0));
+	assert_ok(fi_mr_map_raw(user->domain, base, raw, size, &key, 0));
+	region->map[region->maps].user = user;
+	region->map[region->maps++].key = key;
+	return key;
+}
+
+void conf_close_region(struct conf_region *region)
+{
+	assert_ok(fi_close(&region->mr->fid));
+	region->mr = NULL;
+}
+
+/* ---- completions ---- */
+
+static bool too_late(time_t start)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec - start > CONF_TIMEOUT_S;
+}
+
+/* One entry, or -FI_EAVAIL, or -FI_EAGAIN when none comes in time. */
+static ssize_t next_entry(struct fid_cq *cq, struct fi_cq_data_entry *entry)
+{
+	struct timespec start;
+	ssize_t ret;
+
+	clock_gettime(CLOCK_MONOTONIC, &start);
+	while ((ret = fi_cq_read(cq, entry, 1)) == -FI_EAGAIN && !too_late(start.tv_sec))
+		sched_yield();
+	return ret;
+}
+
+void conf_done_at(struct fid_cq *cq, void *context, struct fi_cq_data_entry *entry,
+		  const char *file, int line)
+{
+	struct fi_cq_err_entry error = { 0 };
+	struct fi_cq_data_entry unwanted;
+	ssize_t ret;
+
+	if (!entry)
+		entry = &unwanted;
+	ret = next_entry(cq, entry);
+	if (ret == -FI_EAVAIL && fi_cq_readerr(cq, &error, 0) == 1)
+		print_error("failed: %s: %s\n", fi_strerror(error.err),
+			       fi_cq_strerror(cq, error.prov_errno, NULL, NULL, 0));
+	_assert_int_equal((uintmax_t)ret, 1, file, line);
+	_assert_int_equal((uintmax_t)(uintptr_t)entry->op_context, (uintmax_t)(uintptr_t)context,
+			  file, line);
+}
+
+void conf_failed_at(struct fid_cq *cq, void *context, int err, int cause,
+		    struct fi_cq_err_entry *entry, const char *file, int line)
+{
+	struct fi_cq_err_entry unwanted = { 0 };
+	struct fi_cq_data_entry success;
+
+	if (!entry)
+		entry = &unwanted;
+	memset(entry, 0, sizeof(*entry));
+	_assert_int_equal((uintmax_t)next_entry(cq, &success), (uintmax_t)-FI_EAVAIL, file, line);
+	_assert_int_equal((uintmax_t)fi_cq_readerr(cq, entry, 0), 1, file, line);
+	if (entry->err != err || entry->prov_errno != cause) {
+		print_error("expected %s, cause %d; got %s, cause %d: %s\n", fi_strerror(err),
+			       cause, fi_strerror(entry->err), entry->prov_errno,
+			       fi_cq_strerror(cq, entry->prov_errno, NULL, NULL, 0));
+		_fail(file, line);
+	}
+	_assert_int_equal((uintmax_t)(uintptr_t)entry->op_context, (uintmax_t)(uintptr_t)context,
+			  file, line);
+	_assert_true((uintmax_t)(strlen(fi_cq_strerror(cq, cause, NULL, NULL, 0)) > 8),
+		     "the cause has a text", file, line);
+}
+
+void conf_quiet_at(struct fid_cq *cq, const char *file, int line)
+{
+	struct fi_cq_data_entry entry;
+
+	for (int i = 0; i < 20; i++) {
+		_assert_int_equal((uintmax_t)fi_cq_read(cq, &entry, 1), (uintmax_t)-FI_EAGAIN, file,
+				  line);
+		sched_yield();
+	}
+}

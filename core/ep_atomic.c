@@ -78,7 +78,7 @@ static int add_remote(const struct hm_ep *ep, const struct atomic_call *call, si
 	for (size_t i = 0; i < call->remote_count; i++) {
 		if (!to_bytes(call->remote[i].count, size, &remote[i].len, call->name))
 			return -FI_EINVAL;
-		if (hm_wraps(sum, remote[i].len)) {
+		if (remote[i].len > SIZE_MAX - sum) {
 			HM_WARN(FI_LOG_EP_DATA, "%s: the remote ranges are longer than memory",
 				call->name);
 			return -FI_EINVAL;

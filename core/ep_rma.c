@@ -66,7 +66,7 @@ static int check_remote(const struct hm_ep *ep, const struct fi_msg_rma *msg, si
 		return -FI_EINVAL;
 	}
 	for (size_t i = 0; i < msg->rma_iov_count; i++) {
-		if (hm_wraps(sum, msg->rma_iov[i].len)) {
+		if (msg->rma_iov[i].len > UINT64_MAX - sum) {
 			sum = UINT64_MAX;
 			break;
 		}
@@ -116,6 +116,14 @@ static ssize_t rma_vector(struct fid_ep *fid, const struct direction *dir,
 	return ret;
 }
 
+/* Flags of a call without its own.  A read cannot be injected: its buffer is filled. */
+static uint64_t default_flags(struct fid_ep *fid, const struct direction *dir)
+{
+	uint64_t flags = hm_ep_tx_flags(hm_ep_of(&fid->fid));
+
+	return dir == &from_peer ? flags & ~FI_INJECT : flags;
+}
+
 /* fi_readv and fi_writev: the remote side is one range as long as the vector. */
 static ssize_t rma_v(struct fid_ep *fid, const struct direction *dir, const struct iovec *iov,
 		     void **desc, size_t count, fi_addr_t addr, uint64_t remote_addr, uint64_t key,
@@ -133,7 +141,7 @@ static ssize_t rma_v(struct fid_ep *fid, const struct direction *dir, const stru
 	/* a sum that overflows is found by the checks of the vector itself */
 	for (size_t i = 0; iov && i < count && i < NIC_IOV_MAX; i++)
 		remote.len += iov[i].iov_len;
-	return rma_vector(fid, dir, &msg, hm_ep_tx_flags(hm_ep_of(&fid->fid)), call);
+	return rma_vector(fid, dir, &msg, default_flags(fid, dir), call);
 }
 
 static ssize_t rma_msg(struct fid_ep *fid, const struct direction *dir,
@@ -154,11 +162,8 @@ static ssize_t rma_msg(struct fid_ep *fid, const struct direction *dir,
 static ssize_t rma_read(struct fid_ep *ep, void *buf, size_t len, void *desc, fi_addr_t src_addr,
 			uint64_t addr, uint64_t key, void *context)
 {
-	/* a read cannot be injected: its buffer is filled */
-	uint64_t flags = hm_ep_tx_flags(hm_ep_of(&ep->fid)) & ~FI_INJECT;
-
-	return rma_one(ep, &from_peer, buf, len, desc, src_addr, addr, key, flags, 0, context,
-		       "fi_read");
+	return rma_one(ep, &from_peer, buf, len, desc, src_addr, addr, key,
+		       default_flags(ep, &from_peer), 0, context, "fi_read");
 }
 
 static ssize_t rma_readv(struct fid_ep *ep, const struct iovec *iov, void **desc, size_t count,

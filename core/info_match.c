@@ -69,23 +69,20 @@ static bool refuse_bits(const struct nic_port *port, const char *field, enum fi_
 
 /* ---- the full offer ---- */
 
-static void offer_contexts(struct hm_offer *offer, const struct nic_port *port)
+static void offer_contexts(struct fi_tx_attr *tx, struct fi_rx_attr *rx,
+			   const struct nic_port *port)
 {
 	/* Completions have no order: some wait for the peer, and peers deliver in parallel. */
-	offer->tx = (struct fi_tx_attr){
-		.msg_order = port->msg_order,
-		.comp_order = FI_ORDER_NONE,
-		.inject_size = port->inject_size,
-		.size = port->tx_size,
-		.iov_limit = port->iov_limit,
-		.rma_iov_limit = port->rma_iov_limit,
-	};
-	offer->rx = (struct fi_rx_attr){
-		.msg_order = port->msg_order,
-		.comp_order = FI_ORDER_NONE,
-		.size = port->rx_size,
-		.iov_limit = port->iov_limit,
-	};
+	tx->msg_order = port->msg_order;
+	tx->comp_order = FI_ORDER_NONE;
+	tx->inject_size = port->inject_size;
+	tx->size = port->tx_size;
+	tx->iov_limit = port->iov_limit;
+	tx->rma_iov_limit = port->rma_iov_limit;
+	rx->msg_order = port->msg_order;
+	rx->comp_order = FI_ORDER_NONE;
+	rx->size = port->rx_size;
+	rx->iov_limit = port->iov_limit;
 }
 
 /* Ordered classes are ordered for data of any size, the others for none. */
@@ -94,73 +91,67 @@ static size_t ordered_size(const struct nic_port *port, uint64_t orders)
 	return port->msg_order & orders ? port->max_msg_size : 0;
 }
 
-static void offer_endpoint(struct hm_offer *offer, const struct nic_port *port)
+static void offer_endpoint(struct fi_ep_attr *ep, const struct nic_port *port)
 {
-	offer->ep = (struct fi_ep_attr){
-		.type = FI_EP_RDM,
-		.protocol = port->protocol,
-		.protocol_version = 1,
-		.max_msg_size = port->max_msg_size,
-		.max_order_raw_size =
-			ordered_size(port, FI_ORDER_RAW | FI_ORDER_RMA_RAW | FI_ORDER_ATOMIC_RAW),
-		.max_order_war_size =
-			ordered_size(port, FI_ORDER_WAR | FI_ORDER_RMA_WAR | FI_ORDER_ATOMIC_WAR),
-		.max_order_waw_size =
-			ordered_size(port, FI_ORDER_WAW | FI_ORDER_RMA_WAW | FI_ORDER_ATOMIC_WAW),
-		.tx_ctx_cnt = 1,
-		.rx_ctx_cnt = 1,
-	};
+	ep->type = FI_EP_RDM;
+	ep->protocol = port->protocol;
+	ep->protocol_version = 1;
+	ep->max_msg_size = port->max_msg_size;
+	ep->max_order_raw_size =
+		ordered_size(port, FI_ORDER_RAW | FI_ORDER_RMA_RAW | FI_ORDER_ATOMIC_RAW);
+	ep->max_order_war_size =
+		ordered_size(port, FI_ORDER_WAR | FI_ORDER_RMA_WAR | FI_ORDER_ATOMIC_WAR);
+	ep->max_order_waw_size =
+		ordered_size(port, FI_ORDER_WAW | FI_ORDER_RMA_WAW | FI_ORDER_ATOMIC_WAW);
+	ep->tx_ctx_cnt = 1;
+	ep->rx_ctx_cnt = 1;
 }
 
-static void offer_domain(struct hm_offer *offer, const struct nic_port *port, uint32_t version)
+static void offer_domain(struct fi_domain_attr *domain, const struct nic_port *port)
 {
-	offer->domain = (struct fi_domain_attr){
-		.name = (char *)(uintptr_t)port->domain_name,
-		.threading = FI_THREAD_SAFE,
-		.control_progress = FI_PROGRESS_AUTO,
-		.data_progress = FI_PROGRESS_AUTO,
-		.resource_mgmt = FI_RM_ENABLED,
-		.av_type = FI_AV_TABLE,
-		.mr_mode = port->mr_mode,
-		.mr_key_size = port->mr_key_size,
-		.cq_data_size = port->cq_data_size,
-		.cq_cnt = QUEUE_COUNT,
-		.ep_cnt = port->ep_count,
-		.tx_ctx_cnt = port->ep_count,
-		.rx_ctx_cnt = port->ep_count,
-		.max_ep_tx_ctx = 1,
-		.max_ep_rx_ctx = 1,
-		.cntr_cnt = QUEUE_COUNT,
-		.mr_iov_limit = port->mr_iov_limit,
-		.caps = port->caps & DOMAIN_CAPS,
-		.mr_cnt = port->max_mr_count,
-		.max_cntr_value = UINT64_MAX,
-		.max_err_cntr_value = UINT64_MAX,
-	};
-	offer->fabric = (struct fi_fabric_attr){
-		.name = (char *)(uintptr_t)port->fabric_name,
-		.prov_name = (char *)(uintptr_t)HM_PROVIDER_NAME,
-		.prov_version = HM_PROVIDER_VERSION,
-		.api_version = version,
-	};
+	domain->name = (char *)(uintptr_t)port->domain_name;
+	domain->threading = FI_THREAD_SAFE;
+	domain->control_progress = FI_PROGRESS_AUTO;
+	domain->data_progress = FI_PROGRESS_AUTO;
+	domain->resource_mgmt = FI_RM_ENABLED;
+	domain->av_type = FI_AV_TABLE;
+	domain->mr_mode = port->mr_mode;
+	domain->mr_key_size = port->mr_key_size;
+	domain->cq_data_size = port->cq_data_size;
+	domain->cq_cnt = QUEUE_COUNT;
+	domain->ep_cnt = port->ep_count;
+	domain->tx_ctx_cnt = port->ep_count;
+	domain->rx_ctx_cnt = port->ep_count;
+	domain->max_ep_tx_ctx = 1;
+	domain->max_ep_rx_ctx = 1;
+	domain->cntr_cnt = QUEUE_COUNT;
+	domain->mr_iov_limit = port->mr_iov_limit;
+	domain->caps = port->caps & DOMAIN_CAPS;
+	domain->mr_cnt = port->max_mr_count;
+	domain->max_cntr_value = UINT64_MAX;
+	domain->max_err_cntr_value = UINT64_MAX;
 }
 
+/* Field by field onto zeroes: the structs are copied out whole, and padding must not leak. */
 void hm_offer_init(struct hm_offer *offer, const struct nic_port *port, uint32_t version)
 {
+	memset(offer, 0, sizeof(*offer));
 	offer->port = port;
-	offer_contexts(offer, port);
-	offer_endpoint(offer, port);
-	offer_domain(offer, port, version);
-	offer->info = (struct fi_info){
-		.caps = port->caps & ~port->optional_caps,
-		.addr_format = port->addr_format,
-		.tx_attr = &offer->tx,
-		.rx_attr = &offer->rx,
-		.ep_attr = &offer->ep,
-		.domain_attr = &offer->domain,
-		.fabric_attr = &offer->fabric,
-		.nic = (struct fid_nic *)(uintptr_t)port->nic,
-	};
+	offer_contexts(&offer->tx, &offer->rx, port);
+	offer_endpoint(&offer->ep, port);
+	offer_domain(&offer->domain, port);
+	offer->fabric.name = (char *)(uintptr_t)port->fabric_name;
+	offer->fabric.prov_name = (char *)(uintptr_t)HM_PROVIDER_NAME;
+	offer->fabric.prov_version = HM_PROVIDER_VERSION;
+	offer->fabric.api_version = version;
+	offer->info.caps = port->caps & ~port->optional_caps;
+	offer->info.addr_format = port->addr_format;
+	offer->info.tx_attr = &offer->tx;
+	offer->info.rx_attr = &offer->rx;
+	offer->info.ep_attr = &offer->ep;
+	offer->info.domain_attr = &offer->domain;
+	offer->info.fabric_attr = &offer->fabric;
+	offer->info.nic = (struct fid_nic *)(uintptr_t)port->nic;
 }
 
 /* ---- tables of fields that are compared alike ---- */

@@ -64,7 +64,7 @@ static int check_iov(const struct hm_mr_domain *domain, const struct iovec *iov,
 			HM_WARN(FI_LOG_MR, "entry %zu at %p has length 0", i, iov[i].iov_base);
 			return -FI_EINVAL;
 		}
-		if (hm_wraps(base, iov[i].iov_len) || hm_wraps(sum, iov[i].iov_len)) {
+		if (hm_wraps(base, iov[i].iov_len) || iov[i].iov_len > UINT64_MAX - sum) {
 			HM_WARN(FI_LOG_MR, "entry %zu, [%p, +%zu), wraps past the address space's end",
 				i, iov[i].iov_base, iov[i].iov_len);
 			return -FI_EINVAL;

@@ -185,6 +185,23 @@ static int format_address(uint32_t ip, uint16_t number, void *addr, size_t *len)
 	return have == sizeof(in) ? 0 : -FI_ETOOSMALL;
 }
 
+static int sw_port_address(const struct nic_port *port, void *addr, size_t *len)
+{
+	(void)port;
+	return format_address(process_ip, 0, addr, len);
+}
+
+static int sw_port_reaches(const struct nic_port *port, const void *addr, size_t len)
+{
+	uint32_t ip;
+	uint16_t number;
+
+	(void)port;
+	if (parse_address(addr, len, &ip, &number) != 0 || !is_ours(ip))
+		return -FI_EHOSTUNREACH;
+	return 0;
+}
+
 static int sw_peer_resolve(struct nic_domain *domain, const void *addr, size_t *len, uint64_t *peer)
 {
 	uint32_t ip;
@@ -315,6 +332,8 @@ struct nic_ops sw_nic_ops = {
 	.domain_size = sizeof(struct nic_domain),
 	.ep_size = sizeof(struct sw_ep),
 	.ports = sw_ports,
+	.port_address = sw_port_address,
+	.port_reaches = sw_port_reaches,
 	.domain_open = sw_domain_open,
 	.domain_close = sw_domain_close,
 	.region_register = sw_region_register,

@@ -142,7 +142,8 @@ struct reg_work {
 	struct fid_domain *domain;
 	void *buf;
 	size_t len;
-	uint64_t key; /* the next requested key; every round takes a new one */
+	uint64_t key;  /* the next requested key */
+	uint64_t step; /* 0: the same key every round; 1: a new one */
 };
 
 static void reg_close(void *arg, long n)
@@ -153,8 +154,9 @@ static void reg_close(void *arg, long n)
 		struct fid_mr *mr;
 
 		check(fi_mr_reg(w->domain, w->buf, w->len, FI_REMOTE_READ | FI_REMOTE_WRITE, 0,
-				w->key++, 0, &mr, NULL),
+				w->key, 0, &mr, NULL),
 		      "fi_mr_reg");
+		w->key += w->step;
 		check(fi_close(&mr->fid), "fi_close");
 	}
 }
@@ -189,7 +191,7 @@ static void bench_sizes(const char *profile, double malloc_ns)
 
 	check(open_domain(&hmreg, "hmreg", profile, &o), "open domain");
 	for (unsigned i = 0; i < 6; i++) {
-		struct reg_work w = {o.domain, buf, sizes[i], 1};
+		struct reg_work w = {o.domain, buf, sizes[i], 1, 0};
 		double ns = measure(reg_close, &w, 100000);
 
 		if (i == 0)
@@ -278,15 +280,21 @@ static void bench_held(const char *profile)
 	check(open_domain(&hmreg, "hmreg", profile, &o), "open domain");
 	before = resident_bytes();
 	for (unsigned i = 0; i < 4; i++) {
-		struct reg_work w = {o.domain, buf, 4096, 1};
+		struct reg_work w = {o.domain, buf, 4096, 1, 0}, fresh = {o.domain, buf, 4096, 1, 1};
 		double ns;
 
 		hold(&h, o.domain, buf, counts[i]);
-		ns = measure(reg_close, &w, 100000);
+		ns = measure(reg_close, &w, 200000);
 		if (i == 0)
 			empty = ns;
 		figure(ns, "ns", "reg_close.%s.held_%ld", profile, counts[i]);
 		figure(ns / empty, "x", "reg_close.%s.held_%ld.to_empty", profile, counts[i]);
+		if (h.by_key) {
+			ns = measure(reg_close, &fresh, 200000);
+			figure(ns, "ns", "reg_close.%s.held_%ld.new_keys", profile, counts[i]);
+			figure(ns / empty, "x", "reg_close.%s.held_%ld.new_keys.to_empty", profile,
+			       counts[i]);
+		}
 		if (counts[i] > 0)
 			figure(measure(lookups, &h, 200000), "ns", "key_lookup.%s.held_%ld",
 			       profile, counts[i]);
@@ -322,7 +330,7 @@ static double thread_rate(struct fid_domain *domain, void *buf, unsigned threads
 		double start;
 
 		for (unsigned t = 0; t < threads; t++)
-			w[t] = (struct reg_work){domain, buf, 4096, (uint64_t)t << 32};
+			w[t] = (struct reg_work){domain, buf, 4096, (uint64_t)t << 32, 1};
 		start = now_ns();
 		for (unsigned t = 0; t < threads; t++)
 			check(-pthread_create(&thread[t], NULL, reg_thread, &w[t]), "thread");

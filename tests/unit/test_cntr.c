@@ -94,6 +94,15 @@ static void *cntr_sleep(void *arg)
 	return NULL;
 }
 
+/* Returns when n threads sleep on the counter; yielding ones cannot be seen. */
+static void await_sleepers(struct fid_cntr *cntr, unsigned int n)
+{
+	struct hm_wait *wait = &hm_cntr_of(&cntr->fid)->nic.wait;
+
+	while (wait->obj != FI_WAIT_YIELD && atomic_load(&wait->listeners) / HM_WAIT_SLEEPER != n)
+		sched_yield();
+}
+
 static void cntr_waits(void **state)
 {
 	(void)state;
@@ -111,9 +120,11 @@ static void cntr_waits(void **state)
 		for (int t = 0; t < 2; t++)
 			assert_int_equal(pthread_create(&threads[t], NULL, cntr_sleep, &w[t]), 0);
 		nic_cntr_done(&hm_cntr_of(&cntr->fid)->nic, 100);
+		await_sleepers(cntr, 2);
 		fi_cntr_add(cntr, 1);
 		pthread_join(threads[0], NULL);
 		assert_int_equal(w[0].ret, 0);
+		await_sleepers(cntr, 1);
 		fi_cntr_set(cntr, 3);
 		pthread_join(threads[1], NULL);
 		assert_int_equal(w[1].ret, 0);
@@ -132,12 +143,20 @@ static void cntr_errors_end_waits(void **state)
 	/* Every waiter is told. */
 	for (int t = 0; t < 2; t++)
 		assert_int_equal(pthread_create(&threads[t], NULL, cntr_sleep, &w[t]), 0);
-	while (atomic_load(&inside->nic.wait.listeners) != 2 * HM_WAIT_SLEEPER)
-		sched_yield();
+	await_sleepers(cntr, 2);
 	nic_cntr_failed(&inside->nic);
 	for (int t = 0; t < 2; t++) {
 		pthread_join(threads[t], NULL);
 		assert_int_equal(w[t].ret, -FI_EAVAIL);
+	}
+	/* So does the application's own change. */
+	for (int i = 0; i < 2; i++) {
+		w[0].ret = 0;
+		assert_int_equal(pthread_create(&threads[0], NULL, cntr_sleep, &w[0]), 0);
+		await_sleepers(cntr, 1);
+		assert_int_equal(i ? fi_cntr_seterr(cntr, 1) : fi_cntr_adderr(cntr, 1), 0);
+		pthread_join(threads[0], NULL);
+		assert_int_equal(w[0].ret, -FI_EAVAIL);
 	}
 	/* An error once told of does not end later waits... */
 	assert_int_equal(fi_cntr_wait(cntr, 1, 5), -FI_ETIMEDOUT);

@@ -497,7 +497,7 @@ static int av_close(struct fid *fid)
 
 	if (ret)
 		return ret;
-	fid->fclass = FI_CLASS_UNSPEC;
+	hm_fid_end(fid);
 	nic_av_destroy(&av->nic);
 	if (av->eq)
 		hm_unuse(&av->eq->users);

@@ -147,7 +147,7 @@ static int cntr_close(struct fid *fid)
 		return ret;
 	nic_cntr_destroy(&cntr->nic);
 	hm_unuse(&cntr->domain->users);
-	fid->fclass = FI_CLASS_UNSPEC;
+	hm_fid_end(fid);
 	free(cntr);
 	return 0;
 }

@@ -145,6 +145,15 @@ HM_CAST(eq, eq, FI_CLASS_EQ)
 HM_CAST(ep, ep, FI_CLASS_EP)
 HM_CAST(mr, mr, FI_CLASS_MR)
 
+/*
+ * The object ends here: debug builds assert on any use of it after this.  Volatile, since a compiler
+ * may drop a plain store to memory that is freed next.
+ */
+static inline void hm_fid_end(struct fid *fid)
+{
+	*(volatile size_t *)&fid->fclass = FI_CLASS_UNSPEC;
+}
+
 /* ---- uses (hm_use, hm_unuse: core/base/use.h) ---- */
 /* 0, or -FI_EBUSY with one log line. */
 int hm_check_unused(_Atomic uint32_t *users, const char *what);

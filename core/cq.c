@@ -199,7 +199,7 @@ static int cq_close(struct fid *fid)
 		return ret;
 	nic_cq_destroy(&cq->nic);
 	hm_unuse(&cq->domain->users);
-	fid->fclass = FI_CLASS_UNSPEC;
+	hm_fid_end(fid);
 	free(cq);
 	return 0;
 }

@@ -81,7 +81,7 @@ static int domain_close(struct fid *fid)
 		hm_unuse(&domain->eq->users);
 	hm_mr_domain_destroy(&domain->mr);
 	hm_unuse(&domain->fabric->users);
-	fid->fclass = FI_CLASS_UNSPEC;
+	hm_fid_end(fid);
 	free(domain->nic);
 	free(domain);
 	return 0;
@@ -274,10 +274,39 @@ static struct nic_domain *new_nic_domain(const struct nic_port *port, const stru
 	return nic;
 }
 
+/* Everything but what the NIC makes of it.  NULL: no memory. */
+static struct hm_domain *new_domain(const struct hm_fabric *fabric, const struct nic_port *port,
+				    const struct fi_info *info, int mode)
+{
+	struct hm_domain *domain = calloc(1, sizeof(*domain));
+
+	if (!domain)
+		goto no_memory;
+	domain->nic = new_nic_domain(port, info, mode);
+	if (!domain->nic)
+		goto free_domain;
+	domain->mr.nic = domain->nic;
+	domain->mr.api_version = domain->api_version = fabric->fabric.api_version;
+	if (hm_mr_domain_init(&domain->mr) != 0)
+		goto free_nic;
+	domain->caps = domain->nic->caps;
+	domain->mode = info->mode;
+	domain->ignores_desc = FI_VERSION_LT(domain->api_version, FI_VERSION(1, 22)) &&
+			       !(mode & FI_MR_LOCAL);
+	return domain;
+free_nic:
+	free(domain->nic);
+free_domain:
+	free(domain);
+no_memory:
+	HM_WARN(FI_LOG_DOMAIN, "no memory for a domain");
+	return NULL;
+}
+
 int hm_domain_open2(struct fid_fabric *fid, struct fi_info *info, struct fid_domain **out,
 		    uint64_t flags, void *context)
 {
-	struct hm_domain *domain = NULL;
+	struct hm_domain *domain;
 	const struct nic_port *port;
 	struct hm_fabric *fabric;
 	int ret, mode;
@@ -294,41 +323,23 @@ int hm_domain_open2(struct fid_fabric *fid, struct fi_info *info, struct fid_dom
 	ret = check_info(fabric, info, &port, &mode);
 	if (ret != 0)
 		return ret;
-	ret = -FI_ENOMEM;
-	domain = calloc(1, sizeof(*domain));
+	domain = new_domain(fabric, port, info, mode);
 	if (!domain)
-		goto no_memory;
-	domain->nic = new_nic_domain(port, info, mode);
-	if (!domain->nic)
-		goto free_domain;
-	domain->mr.nic = domain->nic;
-	domain->mr.api_version = domain->api_version = fabric->fabric.api_version;
-	if (hm_mr_domain_init(&domain->mr) != 0)
-		goto free_nic;
+		return -FI_ENOMEM;
 	ret = port->ops->domain_open(domain->nic);
-	if (ret != 0)
-		goto destroy_mr;
+	if (ret != 0) {
+		hm_mr_domain_destroy(&domain->mr);
+		free(domain->nic);
+		free(domain);
+		return ret;
+	}
 	domain->fabric = fabric;
-	domain->caps = domain->nic->caps;
-	domain->mode = info->mode;
-	domain->ignores_desc = FI_VERSION_LT(domain->api_version, FI_VERSION(1, 22)) &&
-			       !(mode & FI_MR_LOCAL);
 	domain->domain.fid = (struct fid){FI_CLASS_DOMAIN, context, &domain_fid_ops};
 	domain->domain.ops = &domain_ops;
 	domain->domain.mr = &hm_mr_ops;
 	hm_use(&fabric->users);
 	*out = &domain->domain;
 	return 0;
-destroy_mr:
-	hm_mr_domain_destroy(&domain->mr);
-free_nic:
-	free(domain->nic);
-free_domain:
-	free(domain);
-no_memory:
-	if (ret == -FI_ENOMEM)
-		HM_WARN(FI_LOG_DOMAIN, "no memory for a domain");
-	return ret;
 }
 
 int hm_domain_open(struct fid_fabric *fabric, struct fi_info *info, struct fid_domain **domain,

@@ -125,18 +125,21 @@ static int ep_close(struct fid *fid)
 {
 	struct hm_ep *ep = hm_ep_of(fid);
 	int ret = hm_check_unused(&ep->nic->users, "endpoint");
+	bool enabled;
 
 	if (ret != 0)
 		return ret;
-	atomic_store(&ep->enabled, false);
+	enabled = atomic_exchange(&ep->enabled, false);
 	ret = ep->domain->nic->ops->ep_close(ep->nic);
-	if (ret != 0)
+	if (ret != 0) {
+		atomic_store(&ep->enabled, enabled);
 		return ret;
+	}
 	unbind_all(ep);
 	atomic_fetch_sub(&ep->domain->endpoints, 1);
 	hm_unuse(&ep->domain->users);
 	pthread_mutex_destroy(&ep->lock);
-	fid->fclass = FI_CLASS_UNSPEC;
+	hm_fid_end(fid);
 	free(ep->nic);
 	free(ep);
 	return 0;
@@ -432,13 +435,14 @@ int hm_ep_open2(struct fid_domain *fid, struct fi_info *info, struct fid_ep **ou
 	ret = check_ep_info(domain, info);
 	if (ret != 0)
 		return ret;
-	ret = -FI_ENOMEM;
 	ep = calloc(1, sizeof(*ep));
-	if (!ep)
-		goto no_memory;
-	ep->nic = calloc(1, domain->nic->ops->ep_size);
-	if (!ep->nic)
+	if (ep)
+		ep->nic = calloc(1, domain->nic->ops->ep_size);
+	if (!ep || !ep->nic) {
+		HM_WARN(FI_LOG_EP_CTRL, "no memory for an endpoint");
+		ret = -FI_ENOMEM;
 		goto free_ep;
+	}
 	ep->domain = domain;
 	take_attributes(ep, info);
 	ret = domain->nic->ops->ep_open(ep->nic, info->src_addr, info->src_addrlen);
@@ -455,9 +459,6 @@ free_nic:
 	free(ep->nic);
 free_ep:
 	free(ep);
-no_memory:
-	if (ret == -FI_ENOMEM)
-		HM_WARN(FI_LOG_EP_CTRL, "no memory for an endpoint");
 	return ret;
 }
 

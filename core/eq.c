@@ -271,7 +271,7 @@ static int eq_close(struct fid *fid)
 	drop_all(&eq->errors);
 	drop_all(&eq->events);
 	hm_unuse(&eq->fabric->users);
-	fid->fclass = FI_CLASS_UNSPEC;
+	hm_fid_end(fid);
 	free(eq);
 	return 0;
 }

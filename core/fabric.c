@@ -71,7 +71,7 @@ static int fabric_close(struct fid *fid)
 
 	if (ret != 0)
 		return ret;
-	fid->fclass = FI_CLASS_UNSPEC;
+	hm_fid_end(fid);
 	free(fabric);
 	return 0;
 }

@@ -11,7 +11,7 @@ static int close_mr(struct fid *fid)
 	struct hm_mr *mr = hm_mr_of(fid);
 
 	/* the element is free for others as soon as this returns, so the fid is marked before */
-	mr->mr.fid.fclass = FI_CLASS_UNSPEC;
+	hm_fid_end(fid);
 	return hm_mr_close(mr);
 }
 

@@ -154,7 +154,6 @@ int hm_mr_close(struct hm_mr *mr)
 	if (ret != 0)
 		HM_WARN(FI_LOG_MR, "the NIC failed to deregister: %d; its resources are lost", ret);
 	release_ext(mr->region.ext);
-	mr->mr.fid.fclass = FI_CLASS_UNSPEC;
 	hm_key_free(&domain->regions, &mr->region.node, len);
 	return 0;
 }

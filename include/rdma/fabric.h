@@ -271,7 +271,8 @@ struct fid {
 /*
  * Lists the ways to communicate that satisfy hints (NULL: all), best first. *info is the caller's,
  * to be freed with fi_freeinfo(). -FI_ENODATA: nothing matches, and *info is NULL as the manual page
- * has it; other errors leave it alone. -FI_ENOSYS: version is newer than the library. Thread safe. fi_getinfo(3)
+ * has it; other errors leave it alone. -FI_ENOSYS: version is newer than the library. Thread safe.
+ * fi_getinfo(3)
  */
 int fi_getinfo(uint32_t version, const char *node, const char *service, uint64_t flags,
 	       const struct fi_info *hints, struct fi_info **info);

@@ -64,7 +64,7 @@ struct hm_domain {
 	uint64_t caps, mode;
 	struct hm_mr_domain mr;	  /* regions and keys; mr.nic is nic */
 	struct hm_eq *reg_eq;	  /* FI_REG_MR; holds one of its users; NULL: synchronous */
-	struct hm_eq *eq;	  /* other events; holds one of its users */
+	struct hm_eq *eq;	  /* bound with flags 0: no event of a domain goes there; one of its users */
 	_Atomic uint32_t users;	  /* ep, av, cq, cntr; regions and mapped keys are counted by their tables */
 	_Atomic uint32_t endpoints;
 	struct nic_domain *nic; /* owned; ops->domain_size bytes */

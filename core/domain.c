@@ -174,6 +174,7 @@ static int no_collective(struct fid_domain *domain, enum fi_collective_op coll,
 	(void)coll;
 	(void)attr;
 	(void)flags;
+	HM_WARN(FI_LOG_DOMAIN, "collectives are not offered");
 	return -FI_ENOSYS;
 }
 

@@ -11,13 +11,17 @@
 static int cm_getname(fid_t fid, void *addr, size_t *addrlen)
 {
 	struct hm_ep *ep;
+	int ret;
 
 	if (!fid || fid->fclass != FI_CLASS_EP || !addrlen || (*addrlen > 0 && !addr)) {
 		HM_WARN(FI_LOG_EP_CTRL, "fi_getname: not an endpoint, or no room for its name");
 		return -FI_EINVAL;
 	}
 	ep = hm_ep_of(fid);
-	return ep->domain->nic->ops->ep_name(ep->nic, addr, addrlen);
+	ret = ep->domain->nic->ops->ep_name(ep->nic, addr, addrlen);
+	if (ret == -FI_ETOOSMALL) /* how its size is asked for, so no warning */
+		HM_INFO(FI_LOG_EP_CTRL, "fi_getname: the name needs %zu bytes", *addrlen);
+	return ret;
 }
 
 /* A call that an RDM endpoint has no use for. */
@@ -111,13 +115,17 @@ static struct fi_ops_cm cm_ops = {
 static ssize_t ep_cancel(fid_t fid, void *context)
 {
 	struct hm_ep *ep;
+	ssize_t ret;
 
 	if (!fid || fid->fclass != FI_CLASS_EP) {
 		HM_WARN(FI_LOG_EP_DATA, "fi_cancel: not an endpoint");
 		return -FI_EINVAL;
 	}
 	ep = hm_ep_of(fid);
-	return ep->domain->nic->ops->cancel(ep->nic, context);
+	ret = ep->domain->nic->ops->cancel(ep->nic, context);
+	if (ret == -FI_ENOENT) /* as when a message came first, so no warning */
+		HM_INFO(FI_LOG_EP_DATA, "fi_cancel: no posted receive has context %p", context);
+	return ret;
 }
 
 /* The value of a size option, or 0: there is no such option. */
@@ -196,11 +204,11 @@ static int ep_rx_ctx(struct fid_ep *sep, int index, struct fi_rx_attr *attr, str
 	return no_cm("fi_rx_context");
 }
 
-/* Deprecated in libfabric; what is left depends on the completion queue at each moment. */
+/* Deprecated calls; what is left depends on the completion queue at each moment. */
 static ssize_t ep_size_left(struct fid_ep *ep)
 {
 	(void)ep;
-	return -FI_ENOSYS;
+	return no_cm("fi_tx_size_left and fi_rx_size_left");
 }
 
 static int ep_export_xpu(struct fid_ep *ep, uint64_t flags, struct fid_xpu_ep *xpu_ep)

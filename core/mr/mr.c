@@ -173,8 +173,6 @@ int hm_mr_domain_init(struct hm_mr_domain *domain)
 	size_t capacity = domain->nic->port->max_mr_count;
 	int ret;
 
-	if (capacity == 0 || capacity > HM_KEY_CAPACITY_MAX)
-		capacity = HM_KEY_CAPACITY_MAX;
 	ret = hm_key_table_init(&domain->regions,
 				sizeof(struct hm_mr) + domain->nic->ops->region_private,
 				offsetof(struct hm_mr, region.node), capacity,

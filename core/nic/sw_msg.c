@@ -132,6 +132,8 @@ static enum hmreg_error deliver(struct nic_ep *ep, struct sw_recv *recv,
 		why = HMREG_TRUNCATED;
 	complete_recv(ep, recv, msg, copied, why);
 	free(recv);
+	if (why == HMREG_LOCAL_REGION)
+		return HMREG_PEER_REGION;
 	return why == HMREG_TRUNCATED ? HMREG_OK : why;
 }
 

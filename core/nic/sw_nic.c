@@ -86,12 +86,18 @@ uint32_t sw_process_ip(void)
 void sw_nic_init(void)
 {
 	uint32_t pid = (uint32_t)getpid();
+	size_t most = hm_param_size(HM_PARAM_MR_MAX_COUNT);
 
 	/* 127.64.0.0/10 with the process id, which has 22 bits: never 127.0.0.1 */
 	process_ip = INADDR_LOOPBACK & 0xff000000u;
 	process_ip |= 0x00400000u | (pid & 0x003fffffu);
+	if (most == 0 || most > HM_KEY_CAPACITY_MAX) {
+		HM_WARN(FI_LOG_CORE, "HMREG_MR_MAX_COUNT is %zu, but 1 to %u are possible; taking %u",
+			most, HM_KEY_CAPACITY_MAX, HM_KEY_CAPACITY_MAX);
+		most = HM_KEY_CAPACITY_MAX;
+	}
 	for (size_t i = 0; i < PROFILES; i++)
-		profiles[i].max_mr_count = hm_param_size(HM_PARAM_MR_MAX_COUNT);
+		profiles[i].max_mr_count = most;
 	nic_register(&sw_nic_ops);
 }
 
@@ -320,6 +326,7 @@ static const char *sw_strerror(int prov_errno)
 		[HMREG_CANCELED] = "canceled by the application",
 		[HMREG_MISALIGNED] = "the atomic's target is not naturally aligned",
 		[HMREG_REFRESHING] = "disabled: the region is being refreshed",
+		[HMREG_PEER_REGION] = "closed: the receiver closed its buffer's region",
 	};
 
 	if (prov_errno < 0 || prov_errno >= HMREG_ERROR_LAST || !text[prov_errno])

@@ -39,6 +39,7 @@ enum hmreg_error {
 	HMREG_CANCELED = 15,	    /* canceled by the application (FI_ECANCELED) */
 	HMREG_MISALIGNED = 16,	    /* atomic target not naturally aligned (FI_EINVAL) */
 	HMREG_REFRESHING = 17,	    /* the region is being refreshed (FI_EOPBADSTATE) */
+	HMREG_PEER_REGION = 18,	    /* the receiver closed its buffer's region (FI_EREMOTEIO) */
 	HMREG_ERROR_LAST
 };
 

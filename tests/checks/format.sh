@@ -14,9 +14,12 @@ if [ -z "$tool" ]; then
 	echo "[  SKIPPED ] format: clang-format 14 is not installed"
 	exit 77
 fi
-files=$(find core hmem dmabuf xpu include samples tests -name '*.[ch]' | sort)
-# shellcheck disable=SC2086
-if ! $tool --style=file --dry-run -Werror $files; then
+wrong=
+for file in $(find core hmem dmabuf xpu include samples tests -name '*.[ch]' | sort); do
+	$tool --style=file "$file" | cmp -s - "$file" || wrong="$wrong $file"
+done
+if [ -n "$wrong" ]; then
+	echo "$tool -i would change:$wrong"
 	echo "[  FAILED  ] format"
 	exit 1
 fi

@@ -258,6 +258,11 @@ static int check_info(const struct hm_fabric *fabric, const struct fi_info *info
 			(unsigned long)(info->caps & ~(*port)->caps));
 		return -FI_EINVAL;
 	}
+	if (info->domain_attr->auth_key_size != 0 &&
+	    FI_VERSION_GE(fabric->fabric.api_version, FI_VERSION(1, 5))) {
+		HM_WARN(FI_LOG_DOMAIN, "authorization keys are not offered");
+		return -FI_ENOSYS;
+	}
 	return 0;
 }
 

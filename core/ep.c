@@ -332,7 +332,7 @@ static int ops_flags(struct hm_ep *ep, int command, uint64_t *arg)
 		return 0;
 	}
 	flags = *arg & ~side;
-	if (hm_ep_check_flags(flags, side == FI_TRANSMIT ? HM_TX_FLAGS : HM_RX_FLAGS,
+	if (hm_ep_check_flags(flags, side == FI_TRANSMIT ? HM_TX_OP_FLAGS : HM_RX_OP_FLAGS,
 			      "FI_SETOPSFLAG") != 0)
 		return -FI_EINVAL;
 	*mine = flags;
@@ -370,6 +370,41 @@ static struct fi_ops ep_fid_ops = {
 
 /* ---- opening ---- */
 
+/* An info may have been changed since fi_getinfo: it asks for no more than is offered. */
+static int check_limits(const struct nic_port *port, const struct fi_info *info)
+{
+	static const struct fi_tx_attr no_tx;
+	static const struct fi_rx_attr no_rx;
+	const struct fi_tx_attr *tx = info->tx_attr ? info->tx_attr : &no_tx;
+	const struct fi_rx_attr *rx = info->rx_attr ? info->rx_attr : &no_rx;
+	const struct {
+		const char *name;
+		size_t asked, offered;
+	} limit[] = {
+		{"tx_attr->inject_size", tx->inject_size, port->inject_size},
+		{"tx_attr->size", tx->size, port->tx_size},
+		{"tx_attr->iov_limit", tx->iov_limit, port->iov_limit},
+		{"tx_attr->rma_iov_limit", tx->rma_iov_limit, port->rma_iov_limit},
+		{"rx_attr->size", rx->size, port->rx_size},
+		{"rx_attr->iov_limit", rx->iov_limit, port->iov_limit},
+		{"ep_attr->max_msg_size", info->ep_attr ? info->ep_attr->max_msg_size : 0,
+		 port->max_msg_size},
+	};
+	int ret = hm_ep_check_flags(tx->op_flags, HM_TX_OP_FLAGS, "fi_endpoint (tx_attr->op_flags)");
+
+	if (ret == 0)
+		ret = hm_ep_check_flags(rx->op_flags, HM_RX_OP_FLAGS,
+					"fi_endpoint (rx_attr->op_flags)");
+	for (size_t i = 0; ret == 0 && i < sizeof(limit) / sizeof(limit[0]); i++) {
+		if (limit[i].asked <= limit[i].offered)
+			continue;
+		HM_WARN(FI_LOG_EP_CTRL, "%s is %zu, the limit is %zu", limit[i].name, limit[i].asked,
+			limit[i].offered);
+		ret = -FI_EINVAL;
+	}
+	return ret;
+}
+
 static int check_ep_info(const struct hm_domain *domain, const struct fi_info *info)
 {
 	uint64_t caps = info->caps ? info->caps : domain->caps;
@@ -392,7 +427,12 @@ static int check_ep_info(const struct hm_domain *domain, const struct fi_info *i
 		HM_WARN(FI_LOG_EP_CTRL, "xpu_ctx is set without FI_XPU");
 		return -FI_EINVAL;
 	}
-	return 0;
+	if (info->ep_attr && info->ep_attr->auth_key_size != 0 &&
+	    FI_VERSION_GE(domain->api_version, FI_VERSION(1, 5))) {
+		HM_WARN(FI_LOG_EP_CTRL, "authorization keys are not offered");
+		return -FI_ENOSYS;
+	}
+	return check_limits(domain->nic->port, info);
 }
 
 /* What an info left to the library comes from the port. */

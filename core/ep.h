@@ -21,6 +21,11 @@ struct hm_locals {
 	(FI_COMPLETION | FI_INJECT | FI_INJECT_COMPLETE | FI_TRANSMIT_COMPLETE |                   \
 	 FI_DELIVERY_COMPLETE | FI_MATCH_COMPLETE | FI_REMOTE_CQ_DATA | FI_FENCE | FI_MORE)
 #define HM_RX_FLAGS (FI_COMPLETION | FI_MORE)
+/* Of these, what may hold for every operation of an endpoint. */
+#define HM_TX_OP_FLAGS                                                                             \
+	(FI_COMPLETION | FI_INJECT | FI_INJECT_COMPLETE | FI_TRANSMIT_COMPLETE |                   \
+	 FI_DELIVERY_COMPLETE)
+#define HM_RX_OP_FLAGS FI_COMPLETION
 
 /* 0, or -FI_EOPBADSTATE / -FI_EOPNOTSUPP with a log line: enabled, and opened for need. */
 int hm_ep_refuse(const struct hm_ep *ep, uint64_t need, const char *call);

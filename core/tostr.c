@@ -6,7 +6,9 @@
 #include "core/tostr.h"
 
 #include <inttypes.h>
+#include <pthread.h>
 #include <stdbool.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "core/base/export.h"
@@ -276,10 +278,42 @@ HM_EXPORT char *fi_tostr_r(char *buf, size_t len, const void *data, enum fi_type
 	return buf;
 }
 
+static pthread_key_t buffer_key;
+static bool have_buffer_key; /* written once, under pthread_once */
+
+static void make_buffer_key(void)
+{
+	have_buffer_key = pthread_key_create(&buffer_key, free) == 0;
+}
+
+/*
+ * The thread's own buffer, or NULL.  Not _Thread_local: a library that is loaded late gets few bytes
+ * of that, and what the data path keeps there must fit.
+ */
+static char *thread_buffer(void)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+	char *buf;
+
+	pthread_once(&once, make_buffer_key);
+	if (!have_buffer_key)
+		return NULL;
+	buf = pthread_getspecific(buffer_key);
+	if (buf)
+		return buf;
+	buf = malloc(TOSTR_BUF_SIZE);
+	if (buf && pthread_setspecific(buffer_key, buf)) {
+		free(buf);
+		buf = NULL;
+	}
+	return buf;
+}
+
 /* One buffer per thread: more than libfabric promises, and what its callers tend to rely on. */
 HM_EXPORT char *fi_tostr(const void *data, enum fi_type datatype)
 {
-	static _Thread_local char buf[TOSTR_BUF_SIZE];
+	static char shared[TOSTR_BUF_SIZE]; /* out of memory: as libfabric, one for all */
+	char *buf = thread_buffer();
 
-	return fi_tostr_r(buf, sizeof(buf), data, datatype);
+	return fi_tostr_r(buf ? buf : shared, TOSTR_BUF_SIZE, data, datatype);
 }

@@ -10,44 +10,95 @@
 #include <stdint.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 #include <rdma/fi_errno.h>
 
+#include "core/base/cancel.h"
 #include "core/base/params.h"
 
 /* Up to this many pages are probed by reading a byte of each, more by asking the kernel. */
 #define PROBE_PAGES 16
 
-static _Thread_local sigjmp_buf *volatile escape __attribute__((tls_model("initial-exec")));
+/* A guard that is on; on the stack of its thread. */
+struct guard {
+	sigjmp_buf here;
+	const struct iovec *memory; /* where a fault is the work's own */
+	size_t count;
+};
+
+/* The thread's innermost guard: a signal handler may run guarded work inside guarded work. */
+static _Thread_local struct guard *volatile current __attribute__((tls_model("initial-exec")));
 
 static const int guarded_signals[] = {SIGSEGV, SIGBUS};
 static struct sigaction previous[2];
 static bool installed; /* written once, under pthread_once, before any guard is used */
 static size_t page_size;
 
-static void pass_on(int signal, siginfo_t *info, void *context, const struct sigaction *to)
+/* As the kernel would have run it: with its mask, and once only if it asked for that. */
+static void pass_on(int signal, siginfo_t *info, void *context, struct sigaction *before)
 {
-	if (to->sa_flags & SA_SIGINFO) {
-		to->sa_sigaction(signal, info, context);
-	} else if (to->sa_handler != SIG_DFL && to->sa_handler != SIG_IGN) {
-		to->sa_handler(signal);
-	} else {
+	const struct sigaction to = *before;
+	sigset_t mask = to.sa_mask;
+	bool sent = info->si_code <= 0; /* by a process: nothing will fault again */
+
+	if (!(to.sa_flags & SA_SIGINFO) && to.sa_handler == SIG_IGN && sent)
+		return;
+	if (!(to.sa_flags & SA_SIGINFO) &&
+	    (to.sa_handler == SIG_DFL || to.sa_handler == SIG_IGN)) {
 		/* the default: the instruction faults again and ends the process as it would have */
 		struct sigaction reset = {.sa_handler = SIG_DFL};
 
 		sigaction(signal, &reset, NULL);
-		if (info->si_code <= 0) /* sent by a process, nothing will fault again */
+		if (sent)
 			raise(signal);
+		return;
 	}
+	if (to.sa_flags & SA_RESETHAND)
+		*before = (struct sigaction){.sa_handler = SIG_DFL};
+	if (!(to.sa_flags & SA_NODEFER))
+		sigaddset(&mask, signal);
+	pthread_sigmask(SIG_BLOCK, &mask, NULL); /* until the return from the signal */
+	if (to.sa_flags & SA_SIGINFO)
+		to.sa_sigaction(signal, info, context);
+	else
+		to.sa_handler(signal);
+}
+
+/*
+ * Is this fault the guarded work's own, and not that of a handler which interrupted it?  By pages:
+ * an access may begin before the byte that faults.  An address that the processor cannot have is
+ * not told.
+ */
+static bool is_guarded(const struct guard *guard, const siginfo_t *info)
+{
+	uintptr_t page = (uintptr_t)info->si_addr / page_size;
+
+	if (info->si_code <= 0)
+		return false;
+	if (info->si_code == SI_KERNEL)
+		return true;
+	for (size_t i = 0; i < guard->count; i++) {
+		uintptr_t first = (uintptr_t)guard->memory[i].iov_base;
+		size_t len = guard->memory[i].iov_len;
+
+		if (len > 0 && page >= first / page_size && page <= (first + (len - 1)) / page_size)
+			return true;
+	}
+	return false;
 }
 
 static void on_fault(int signal, siginfo_t *info, void *context)
 {
-	sigjmp_buf *to = escape;
+	struct guard *guard = current;
 
-	if (to && info->si_code > 0)
-		siglongjmp(*to, 1);
+	if (guard && is_guarded(guard, info)) {
+		/* a handler that passed the fault on to us may have been called with more blocked */
+		if (context)
+			pthread_sigmask(SIG_SETMASK, &((ucontext_t *)context)->uc_sigmask, NULL);
+		siglongjmp(guard->here, 1);
+	}
 	pass_on(signal, info, context, &previous[signal == SIGSEGV ? 0 : 1]);
 }
 
@@ -83,24 +134,27 @@ __attribute__((destructor)) static void uninstall(void)
 	}
 }
 
-int hm_guard_run(void (*work)(void *arg), void *arg)
+int hm_guard_run(void (*work)(void *arg), void *arg, const struct iovec *memory, size_t count)
 {
-	sigjmp_buf here;
+	struct guard *outer = current;
+	struct guard guard;
 
 	if (!installed) {
 		work(arg);
 		return 0;
 	}
-	/* the mask is not saved: the handler runs with SA_NODEFER and an empty mask */
-	if (sigsetjmp(here, 0)) {
-		escape = NULL;
+	guard.memory = memory;
+	guard.count = count;
+	/* the mask is restored by the handler */
+	if (sigsetjmp(guard.here, 0)) {
+		current = outer;
 		return -FI_EFAULT;
 	}
-	escape = &here;
+	current = &guard;
 	atomic_signal_fence(memory_order_seq_cst);
 	work(arg);
 	atomic_signal_fence(memory_order_seq_cst);
-	escape = NULL;
+	current = outer;
 	return 0;
 }
 
@@ -114,14 +168,15 @@ static void run_copy(void *arg)
 {
 	const struct copy *copy = arg;
 
-	memcpy(copy->dst, copy->src, copy->len);
+	memmove(copy->dst, copy->src, copy->len);
 }
 
 int hm_guard_copy(void *dst, const void *src, size_t len)
 {
 	struct copy copy = {dst, src, len};
+	const struct iovec memory[] = {{dst, len}, {(void *)(uintptr_t)src, len}};
 
-	return hm_guard_run(run_copy, &copy);
+	return hm_guard_run(run_copy, &copy, memory, 2);
 }
 
 struct probe {
@@ -144,9 +199,17 @@ int hm_guard_probe(const void *addr, size_t len)
 {
 	uintptr_t start = (uintptr_t)addr & ~(uintptr_t)(page_size - 1);
 	struct probe probe = {(uintptr_t)addr, (uintptr_t)addr + (len - 1)};
+	const struct iovec memory = {(void *)(uintptr_t)addr, len};
+	int ret, cancel;
 
 	if (installed && len <= PROBE_PAGES * page_size)
-		return hm_guard_run(run_probe, &probe);
+		return hm_guard_run(run_probe, &probe, &memory, 1);
+	/* no process has as much, and the kernel's own rounding would make it nothing */
+	if (probe.last - start > (uintptr_t)PTRDIFF_MAX)
+		return -FI_EFAULT;
 	/* asynchronous msync writes nothing, but fails where a page of the range is not mapped */
-	return msync((void *)start, probe.last - start + 1, MS_ASYNC) == 0 ? 0 : -FI_EFAULT;
+	cancel = hm_cancel_off();
+	ret = msync((void *)start, probe.last - start + 1, MS_ASYNC) == 0 ? 0 : -FI_EFAULT;
+	hm_cancel_restore(cancel);
+	return ret;
 }

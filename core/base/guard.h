@@ -12,17 +12,19 @@
 #define HM_GUARD_H
 
 #include <stddef.h>
+#include <sys/uio.h>
 
 /* Install the handlers, once per process; removed when the library is unloaded.  Thread safe. */
 void hm_guard_install(void);
 
 /*
- * Run work(arg); 0, or -FI_EFAULT if it touched memory that is not accessible.  work must hold no
- * lock and own nothing at that time, since it is left where it stands.
+ * Run work(arg); 0, or -FI_EFAULT if it touched what is not accessible of memory, the count ranges
+ * that it may touch.  work must hold no lock and own nothing at that time, since it is left where it
+ * stands.  A signal handler that interrupts work may do guarded work itself.
  */
-int hm_guard_run(void (*work)(void *arg), void *arg);
+int hm_guard_run(void (*work)(void *arg), void *arg, const struct iovec *memory, size_t count);
 
-/* memcpy under a guard. */
+/* memmove under a guard. */
 int hm_guard_copy(void *dst, const void *src, size_t len);
 
 /* Is all of [addr, addr + len) mapped and readable?  0 or -FI_EFAULT. */

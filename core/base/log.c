@@ -11,6 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "core/base/cancel.h"
 #include "core/base/export.h"
 #include "core/base/params.h"
 
@@ -167,16 +168,19 @@ static void make_one_line(char *text)
 
 static void write_line(const char *line, size_t len)
 {
+	int cancel = hm_cancel_off(); /* whoever logs may hold a lock */
+
 	while (len) {
 		ssize_t n = write(STDERR_FILENO, line, len);
 
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n <= 0)
-			return;
+			break;
 		line += n;
 		len -= (size_t)n;
 	}
+	hm_cancel_restore(cancel);
 }
 
 /* prov is NULL for our own messages, otherwise the other provider's name. */

@@ -11,6 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "core/base/cancel.h"
 #include "core/base/log.h"
 
 /* When a sleep ends: never, or at a time of CLOCK_MONOTONIC. */
@@ -91,23 +92,29 @@ close_fd:
 void hm_wait_destroy(struct hm_wait *wait)
 {
 	assert(atomic_load(&wait->listeners) < HM_WAIT_SLEEPER);
+	int cancel = hm_cancel_off();
+
 	pthread_cond_destroy(&wait->cond);
 	pthread_mutex_destroy(&wait->lock);
 	if (wait->fd >= 0)
 		close(wait->fd);
 	wait->fd = -1;
+	hm_cancel_restore(cancel);
 }
 
 /* Writes the eventfd unless that has been done since it was last armed. */
 static void make_readable(struct hm_wait *wait)
 {
 	const uint64_t one = 1;
+	int cancel;
 
 	if (!(atomic_fetch_and(&wait->listeners, ~HM_WAIT_ARMED) & HM_WAIT_ARMED))
 		return;
+	cancel = hm_cancel_off();
 	/* It fails only when the eventfd's count would overflow, and then it is readable. */
 	while (write(wait->fd, &one, sizeof(one)) < 0 && errno == EINTR)
 		;
+	hm_cancel_restore(cancel);
 }
 
 void hm_wait_wake(struct hm_wait *wait)
@@ -157,6 +164,11 @@ static bool deadline_passed(const struct deadline *deadline)
 	       (now.tv_sec == deadline->at.tv_sec && now.tv_nsec >= deadline->at.tv_nsec);
 }
 
+static void unlock(void *lock)
+{
+	pthread_mutex_unlock(lock);
+}
+
 /* Sleeps until signals is no longer seen.  False: the deadline passed. */
 static bool sleep_for_signal(struct hm_wait *wait, unsigned int seen,
 			     const struct deadline *deadline)
@@ -164,11 +176,12 @@ static bool sleep_for_signal(struct hm_wait *wait, unsigned int seen,
 	int ret = 0;
 
 	pthread_mutex_lock(&wait->lock);
+	pthread_cleanup_push(unlock, &wait->lock); /* the thread may be cancelled here */
 	while (atomic_load(&wait->signals) == seen && !ret)
 		ret = deadline->never
 			      ? pthread_cond_wait(&wait->cond, &wait->lock)
 			      : pthread_cond_timedwait(&wait->cond, &wait->lock, &deadline->at);
-	pthread_mutex_unlock(&wait->lock);
+	pthread_cleanup_pop(1);
 	return !ret;
 }
 
@@ -176,25 +189,36 @@ static bool sleep_for_signal(struct hm_wait *wait, unsigned int seen,
  * signals is read before the look: a producer that the look has missed counts it up afterwards, and
  * the sleep, which compares under the lock, does not begin or ends.
  */
-static int wait_sleeping(struct hm_wait *wait, bool (*ready)(void *arg), void *arg,
-			 unsigned int kicks, const struct deadline *deadline)
+static int sleep_until(struct hm_wait *wait, bool (*ready)(void *arg), void *arg,
+		       unsigned int kicks, const struct deadline *deadline)
 {
 	bool in_time = true;
-	int ret = -FI_EAGAIN;
 
-	atomic_fetch_add(&wait->listeners, HM_WAIT_SLEEPER);
 	for (;;) {
 		unsigned int seen = atomic_load(&wait->signals);
 
-		if (ready(arg)) {
-			ret = 0;
-			break;
-		}
+		if (ready(arg))
+			return 0;
 		if (!in_time || atomic_load(&wait->kicks) != kicks)
-			break;
+			return -FI_EAGAIN;
 		in_time = sleep_for_signal(wait, seen, deadline);
 	}
-	atomic_fetch_sub(&wait->listeners, HM_WAIT_SLEEPER);
+}
+
+static void stop_listening(void *wait)
+{
+	atomic_fetch_sub(&((struct hm_wait *)wait)->listeners, HM_WAIT_SLEEPER);
+}
+
+static int wait_sleeping(struct hm_wait *wait, bool (*ready)(void *arg), void *arg,
+			 unsigned int kicks, const struct deadline *deadline)
+{
+	int ret;
+
+	atomic_fetch_add(&wait->listeners, HM_WAIT_SLEEPER);
+	pthread_cleanup_push(stop_listening, wait);
+	ret = sleep_until(wait, ready, arg, kicks, deadline);
+	pthread_cleanup_pop(1);
 	return ret;
 }
 
@@ -237,13 +261,16 @@ int hm_wait_until(struct hm_wait *wait, bool (*ready)(void *arg), void *arg, int
 int hm_wait_try(struct hm_wait *wait, bool (*ready)(void *arg), void *arg)
 {
 	uint64_t count;
+	int cancel;
 
 	if (wait->fd < 0)
 		return -FI_EINVAL;
 	if (ready(arg))
 		return -FI_EAGAIN;
+	cancel = hm_cancel_off();
 	while (read(wait->fd, &count, sizeof(count)) < 0 && errno == EINTR)
 		;
+	hm_cancel_restore(cancel);
 	atomic_fetch_or(&wait->listeners, HM_WAIT_ARMED);
 	if (!ready(arg))
 		return 0;

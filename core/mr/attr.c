@@ -87,14 +87,14 @@ static bool page_size_supported(size_t size)
 	return size % 1024 == 0 && stat(path, &st) == 0;
 }
 
-/* Fields that few callers set. */
-static int check_rare(const struct hm_mr_domain *domain, const struct fi_mr_attr *attr)
+/* The attributes of a program built for an older interface end before hmem_data. */
+static bool has_new(const struct hm_mr_domain *domain)
 {
-	if (attr->offset != 0) {
-		HM_WARN(FI_LOG_MR, "offset is %lu; it is reserved and must be 0",
-			(unsigned long)attr->offset);
-		return -FI_EINVAL;
-	}
+	return FI_VERSION_GE(domain->api_version, FI_VERSION(1, 20));
+}
+
+static int check_new(const struct fi_mr_attr *attr)
+{
 	if (attr->hmem_data) {
 		HM_WARN(FI_LOG_MR, "hmem_data is reserved and must be NULL");
 		return -FI_EINVAL;
@@ -107,11 +107,22 @@ static int check_rare(const struct hm_mr_domain *domain, const struct fi_mr_attr
 		HM_WARN(FI_LOG_MR, "sub-regions (base_mr) are not offered");
 		return -FI_ENOSYS;
 	}
+	return 0;
+}
+
+/* Fields that few callers set. */
+static int check_rare(const struct hm_mr_domain *domain, const struct fi_mr_attr *attr)
+{
+	if (attr->offset != 0) {
+		HM_WARN(FI_LOG_MR, "offset is %lu; it is reserved and must be 0",
+			(unsigned long)attr->offset);
+		return -FI_EINVAL;
+	}
 	if (attr->auth_key_size != 0 && FI_VERSION_GE(domain->api_version, FI_VERSION(1, 5))) {
 		HM_WARN(FI_LOG_MR, "authorization keys are not offered");
 		return -FI_ENOSYS;
 	}
-	return 0;
+	return has_new(domain) ? check_new(attr) : 0;
 }
 
 static int check_key(const struct hm_mr_domain *domain, uint64_t key)
@@ -151,7 +162,7 @@ int hm_mr_check(struct hm_mr_domain *domain, const struct fi_mr_attr *attr, uint
 						   .iov_count = attr->iov_count,
 						   .access = attr->access,
 						   .flags = flags,
-						   .page_size = attr->page_size};
+						   .page_size = has_new(domain) ? attr->page_size : 0};
 	request->requested_key = attr->requested_key;
 	return 0;
 }

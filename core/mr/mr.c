@@ -5,28 +5,66 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What must be kept apart from the region itself; NULL in *ext when nothing must. */
-static int make_ext(const struct hm_mr_domain *domain, const struct hm_mr_request *request,
-		    struct nic_region_ext **ext)
+/* Domains whose every region needs an ext have it behind the region, in the same element. */
+static bool embeds_ext(const struct nic_domain *nic)
 {
-	size_t count = request->nic.iov_count;
-	size_t iov_size = count > 1 ? count * sizeof(struct iovec) : 0;
+	return (nic->mr_mode & (FI_MR_RAW | FI_MR_ENDPOINT)) || (nic->caps & FI_RMA_EVENT);
+}
 
-	*ext = NULL;
-	if (iov_size == 0 && !(domain->nic->mr_mode & (FI_MR_RAW | FI_MR_ENDPOINT)) &&
-	    !(domain->nic->caps & FI_RMA_EVENT))
-		return 0;
-	*ext = calloc(1, sizeof(**ext) + iov_size);
-	if (!*ext)
-		return -FI_ENOMEM;
-	if (iov_size > 0) {
-		(*ext)->iov_count = count;
-		(*ext)->iov = (struct iovec *)(*ext + 1);
-		memcpy((*ext)->iov, request->nic.iov, iov_size);
+static size_t ext_offset(const struct nic_domain *nic)
+{
+	return sizeof(struct hm_mr) + ((nic->ops->region_private + 7) & ~(size_t)7);
+}
+
+static size_t element_size(const struct nic_domain *nic)
+{
+	return ext_offset(nic) + (embeds_ext(nic) ? sizeof(struct nic_region_ext) : 0);
+}
+
+/* What few regions need.  region->ext is NULL when this one does not. */
+static int make_ext(struct hm_mr *mr, const struct hm_mr_domain *domain,
+		    const struct nic_region_request *request)
+{
+	const struct nic_domain *nic = domain->nic;
+	struct nic_region_ext *ext = NULL;
+	struct iovec *iov = NULL;
+
+	if (request->iov_count > 1) {
+		iov = malloc(request->iov_count * sizeof(*iov));
+		if (!iov)
+			return -FI_ENOMEM;
+		memcpy(iov, request->iov, request->iov_count * sizeof(*iov));
 	}
-	if (domain->nic->mr_mode & FI_MR_RAW)
-		(*ext)->secret = hm_raw_secret();
+	if (embeds_ext(nic)) {
+		ext = (struct nic_region_ext *)((char *)mr + ext_offset(nic));
+	} else if (iov) {
+		ext = malloc(sizeof(*ext));
+		if (!ext) {
+			free(iov);
+			return -FI_ENOMEM;
+		}
+	}
+	mr->region.ext = ext;
+	if (!ext)
+		return 0;
+	ext->iov_count = request->iov_count;
+	ext->iov = iov;
+	atomic_init(&ext->cntr, NULL);
+	ext->ep = NULL;
+	if (nic->mr_mode & FI_MR_RAW)
+		ext->secret = hm_raw_secret(domain, hm_key_handle(&mr->region.node));
 	return 0;
+}
+
+static void free_ext(struct hm_mr *mr)
+{
+	struct nic_region_ext *ext = mr->region.ext;
+
+	if (!ext)
+		return;
+	free(ext->iov);
+	if (!embeds_ext(mr->region.domain))
+		free(ext);
 }
 
 /* Is the region born disabled? */
@@ -54,32 +92,40 @@ static void fill_region(struct hm_mr *mr, struct hm_mr_domain *domain,
 	mr->mr.mem_desc = (void *)(uintptr_t)hm_key_handle(&region->node);
 }
 
-/* Give the region its key.  The index entry, where there is one, is undone by unpublish. */
-static int publish(struct hm_mr *mr, struct hm_mr_domain *domain, uint64_t requested_key)
+/* Does the application choose the keys? */
+static bool has_user_keys(const struct nic_domain *nic)
 {
-	int ret;
-
-	if (domain->nic->mr_mode & FI_MR_RAW) {
-		mr->mr.key = FI_KEY_NOTAVAIL;
-	} else if (domain->nic->mr_mode & FI_MR_PROV_KEY) {
-		mr->mr.key = hm_key_handle(&mr->region.node);
-	} else {
-		ret = hm_key_index(&domain->regions, &mr->region.node, requested_key);
-		if (ret != 0) {
-			HM_WARN(FI_LOG_MR, "requested key 0x%lx is in use",
-				(unsigned long)requested_key);
-			return ret;
-		}
-		mr->mr.key = requested_key;
-	}
-	hm_key_publish(&mr->region.node);
-	return 0;
+	return !(nic->mr_mode & (FI_MR_PROV_KEY | FI_MR_RAW));
 }
 
-static void unpublish(struct hm_mr *mr, struct hm_mr_domain *domain)
+/* Give the region its key and open it to accesses. */
+static void publish(struct hm_mr *mr, const struct nic_domain *nic, uint64_t requested_key)
 {
-	if (!(domain->nic->mr_mode & (FI_MR_RAW | FI_MR_PROV_KEY)))
-		hm_key_unindex(&domain->regions, &mr->region.node);
+	if (nic->mr_mode & FI_MR_RAW)
+		mr->mr.key = FI_KEY_NOTAVAIL;
+	else if (has_user_keys(nic))
+		mr->mr.key = requested_key;
+	else
+		mr->mr.key = hm_key_handle(&mr->region.node);
+	hm_key_publish(&mr->region.node);
+}
+
+/* An element, with the key that was asked for where the application chooses. */
+static int take_element(struct hm_mr_domain *domain, const struct hm_mr_request *request,
+			void **element)
+{
+	const uint64_t *key = has_user_keys(domain->nic) ? &request->requested_key : NULL;
+	int ret = hm_key_alloc(&domain->regions, request->len, key, element);
+
+	if (ret == -FI_ENOKEY)
+		HM_WARN(FI_LOG_MR, "requested key 0x%lx is in use",
+			(unsigned long)request->requested_key);
+	else if (ret == -FI_ENOSPC)
+		HM_WARN(FI_LOG_MR, "the domain holds as many regions as it can (%zu)",
+			domain->nic->port->max_mr_count);
+	else if (ret != 0)
+		HM_WARN(FI_LOG_MR, "no memory for another region");
+	return ret;
 }
 
 static int make_region(struct hm_mr_domain *domain, const struct hm_mr_request *request,
@@ -89,16 +135,11 @@ static int make_region(struct hm_mr_domain *domain, const struct hm_mr_request *
 	struct hm_mr *mr;
 	int ret;
 
-	ret = hm_key_alloc(&domain->regions, request->len, &element);
-	if (ret != 0) {
-		HM_WARN(FI_LOG_MR, ret == -FI_ENOSPC
-					   ? "the domain holds as many regions as it can (%zu)"
-					   : "no memory for another region (limit %zu)",
-			domain->nic->port->max_mr_count);
+	ret = take_element(domain, request, &element);
+	if (ret != 0)
 		return ret;
-	}
 	mr = element;
-	ret = make_ext(domain, request, &mr->region.ext);
+	ret = make_ext(mr, domain, &request->nic);
 	if (ret != 0) {
 		HM_WARN(FI_LOG_MR, "no memory for the region's segments");
 		goto free_element;
@@ -107,15 +148,11 @@ static int make_region(struct hm_mr_domain *domain, const struct hm_mr_request *
 	ret = domain->nic->ops->region_register(&mr->region, &request->nic);
 	if (ret != 0)
 		goto free_ext;
-	ret = publish(mr, domain, request->requested_key);
-	if (ret != 0)
-		goto deregister;
+	publish(mr, domain->nic, request->requested_key);
 	*out = mr;
 	return 0;
-deregister:
-	domain->nic->ops->region_deregister(&mr->region);
 free_ext:
-	free(mr->region.ext);
+	free_ext(mr);
 free_element:
 	hm_key_free(&domain->regions, &mr->region.node, request->len);
 	return ret;
@@ -127,15 +164,12 @@ static struct hm_mr_domain *owner(const struct hm_mr *mr)
 	return hm_container(mr->region.domain->regions, struct hm_mr_domain, regions);
 }
 
-static void release_ext(struct nic_region_ext *ext)
+static void unbind(struct nic_region_ext *ext)
 {
-	if (!ext)
-		return;
-	if (ext->cntr)
+	if (ext && ext->cntr)
 		hm_unuse(&ext->cntr->users);
-	if (ext->ep)
+	if (ext && ext->ep)
 		hm_unuse(&ext->ep->users);
-	free(ext);
 }
 
 int hm_mr_close(struct hm_mr *mr)
@@ -149,11 +183,11 @@ int hm_mr_close(struct hm_mr *mr)
 		HM_WARN(FI_LOG_MR, "region %p is closed already", (void *)mr);
 		return -FI_EINVAL;
 	}
-	unpublish(mr, domain);
 	ret = domain->nic->ops->region_deregister(&mr->region);
 	if (ret != 0)
 		HM_WARN(FI_LOG_MR, "the NIC failed to deregister: %d; its resources are lost", ret);
-	release_ext(mr->region.ext);
+	unbind(mr->region.ext);
+	free_ext(mr);
 	hm_key_free(&domain->regions, &mr->region.node, len);
 	return 0;
 }
@@ -169,14 +203,14 @@ int hm_mr_register(struct hm_mr_domain *domain, const struct fi_mr_attr *attr, u
 
 int hm_mr_domain_init(struct hm_mr_domain *domain)
 {
-	bool user_keys = !(domain->nic->mr_mode & (FI_MR_PROV_KEY | FI_MR_RAW));
 	size_t capacity = domain->nic->port->max_mr_count;
-	int ret;
+	int ret = domain->nic->mr_mode & FI_MR_RAW ? hm_raw_init(domain) : 0;
 
-	ret = hm_key_table_init(&domain->regions,
-				sizeof(struct hm_mr) + domain->nic->ops->region_private,
+	if (ret != 0)
+		return ret;
+	ret = hm_key_table_init(&domain->regions, element_size(domain->nic),
 				offsetof(struct hm_mr, region.node), capacity,
-				user_keys);
+				has_user_keys(domain->nic));
 	if (ret != 0)
 		return ret;
 	ret = hm_key_table_init(&domain->mapped, sizeof(struct nic_mapped_key),

@@ -29,6 +29,7 @@ struct hm_mr_domain {
 	uint32_t api_version;
 	struct hm_key_table regions; /* elements are struct hm_mr */
 	struct hm_key_table mapped;  /* elements are struct nic_mapped_key */
+	uint64_t raw_seed[2];	     /* of the unguessable part of raw keys */
 	pthread_mutex_t map_lock;    /* protects nic_mapped_key.uses against map and unmap */
 };
 
@@ -82,8 +83,9 @@ int hm_mr_refresh(struct hm_mr *mr, const struct fi_mr_modify *modify);
 
 /* raw.c */
 #define HM_RAW_KEY_SIZE 16
-/* An unguessable number for a region's raw key. */
-uint64_t hm_raw_secret(void);
+/* The domain's seed for the unguessable part of raw keys.  -FI_EIO: no random numbers. */
+int hm_raw_init(struct hm_mr_domain *domain);
+uint64_t hm_raw_secret(const struct hm_mr_domain *domain, uint64_t handle);
 int hm_mr_raw_attr(struct hm_mr *mr, const struct fi_mr_raw_attr *raw);
 int hm_mr_map_raw(struct hm_mr_domain *domain, const struct fi_mr_map_raw *map);
 int hm_mr_unmap_key(struct hm_mr_domain *domain, const uint64_t *key);

@@ -3,7 +3,7 @@
  * Raw keys.  A domain with FI_MR_RAW gives keys of 16 bytes, little-endian:
  *
  *   0..7   the region's handle
- *   8..13  48 random bits of the region
+ *   8..13  48 bits that only the domain can tell from the handle
  *   14..15 a check sum, so that a damaged key is told from a foreign one
  *
  * Other domains' raw keys are their 8-byte keys.  Mapping a 16-byte key gives a number that is good
@@ -12,29 +12,59 @@
 #include <endian.h>
 #include <string.h>
 #include <sys/random.h>
-#include <time.h>
 
 #include "core/mr/mr.h"
 
 #define SECRET_BITS 48
 
-uint64_t hm_raw_secret(void)
+static uint64_t rotate(uint64_t x, unsigned bits)
 {
-	/* a system call for each would cost more than the registration; each thread draws in bulk */
-	static _Thread_local struct {
-		uint64_t number[32];
-		unsigned left;
-	} pool;
+	return x << bits | x >> (64 - bits);
+}
 
-	if (pool.left == 0) {
-		if (getrandom(pool.number, sizeof(pool.number), 0) != (ssize_t)sizeof(pool.number)) {
-			HM_WARN(FI_LOG_MR, "no random numbers: raw keys can be guessed");
-			for (unsigned i = 0; i < 32; i++)
-				pool.number[i] = (uint64_t)time(NULL) * (i + 1);
-		}
-		pool.left = 32;
+/* One round of SipHash (Aumasson and Bernstein, 2012). */
+static void sip_round(uint64_t v[4])
+{
+	v[0] += v[1];
+	v[2] += v[3];
+	v[1] = rotate(v[1], 13) ^ v[0];
+	v[3] = rotate(v[3], 16) ^ v[2];
+	v[0] = rotate(v[0], 32);
+	v[2] += v[1];
+	v[0] += v[3];
+	v[1] = rotate(v[1], 17) ^ v[2];
+	v[3] = rotate(v[3], 21) ^ v[0];
+	v[2] = rotate(v[2], 32);
+}
+
+int hm_raw_init(struct hm_mr_domain *domain)
+{
+	ssize_t got = getrandom(domain->raw_seed, sizeof(domain->raw_seed), 0);
+
+	if (got == (ssize_t)sizeof(domain->raw_seed))
+		return 0;
+	HM_WARN(FI_LOG_MR, "getrandom gave no random numbers, so raw keys could be guessed");
+	return -FI_EIO;
+}
+
+/* SipHash-2-4 of the handle under the domain's seed: who sees keys learns nothing of the next one. */
+uint64_t hm_raw_secret(const struct hm_mr_domain *domain, uint64_t handle)
+{
+	uint64_t k0 = domain->raw_seed[0], k1 = domain->raw_seed[1];
+	uint64_t v[4] = {k0 ^ UINT64_C(0x736f6d6570736575), k1 ^ UINT64_C(0x646f72616e646f6d),
+			 k0 ^ UINT64_C(0x6c7967656e657261), k1 ^ UINT64_C(0x7465646279746573)};
+	const uint64_t words[] = {handle, UINT64_C(8) << 56};
+
+	for (unsigned i = 0; i < 2; i++) {
+		v[3] ^= words[i];
+		sip_round(v);
+		sip_round(v);
+		v[0] ^= words[i];
 	}
-	return pool.number[--pool.left] & ((UINT64_C(1) << SECRET_BITS) - 1);
+	v[2] ^= 0xff;
+	for (unsigned i = 0; i < 4; i++)
+		sip_round(v);
+	return (v[0] ^ v[1] ^ v[2] ^ v[3]) & ((UINT64_C(1) << SECRET_BITS) - 1);
 }
 
 static uint64_t check_sum(uint64_t handle, uint64_t secret)
@@ -84,10 +114,10 @@ static struct nic_mapped_key *mapped_of(struct hm_key_node *node)
 	return hm_container(node, struct nic_mapped_key, node);
 }
 
-static int new_mapping(struct hm_mr_domain *domain, struct nic_mapped_key **out)
+static int new_mapping(struct hm_mr_domain *domain, const uint64_t *key, struct nic_mapped_key **out)
 {
 	void *element;
-	int ret = hm_key_alloc(&domain->mapped, 0, &element);
+	int ret = hm_key_alloc(&domain->mapped, 0, key, &element);
 
 	if (ret != 0) {
 		HM_WARN(FI_LOG_MR, "no room to map another raw key");
@@ -110,7 +140,7 @@ static int map_wide(struct hm_mr_domain *domain, const struct fi_mr_map_raw *map
 		HM_WARN(FI_LOG_MR, "malformed raw key");
 		return -FI_EINVAL;
 	}
-	ret = new_mapping(domain, &mapped);
+	ret = new_mapping(domain, NULL, &mapped);
 	if (ret != 0)
 		return ret;
 	mapped->handle = le64toh(key[0]);
@@ -142,16 +172,10 @@ static int map_narrow(struct hm_mr_domain *domain, const struct fi_mr_map_raw *m
 		*map->key = key;
 		return 0;
 	}
-	ret = new_mapping(domain, &mapped);
+	ret = new_mapping(domain, &key, &mapped);
 	if (ret != 0)
 		return ret;
 	mapped->handle = 0;
-	ret = hm_key_index(&domain->mapped, &mapped->node, key);
-	if (ret != 0) {
-		hm_key_free(&domain->mapped, &mapped->node, 0);
-		HM_WARN(FI_LOG_MR, "no memory to map another raw key");
-		return ret;
-	}
 	hm_key_publish(&mapped->node);
 	*map->key = key;
 	return 0;
@@ -184,7 +208,7 @@ int hm_mr_map_raw(struct hm_mr_domain *domain, const struct fi_mr_map_raw *map)
 int hm_mr_unmap_key(struct hm_mr_domain *domain, const uint64_t *key)
 {
 	struct hm_key_node *node;
-	bool narrow = true, last = false;
+	bool last = false;
 
 	if (!key) {
 		HM_WARN(FI_LOG_MR, "no key");
@@ -199,7 +223,6 @@ int hm_mr_unmap_key(struct hm_mr_domain *domain, const uint64_t *key)
 			hm_key_release(node);
 			node = NULL;
 		}
-		narrow = false;
 	}
 	if (node) {
 		last = --mapped_of(node)->uses == 0;
@@ -207,8 +230,6 @@ int hm_mr_unmap_key(struct hm_mr_domain *domain, const uint64_t *key)
 	}
 	if (last) {
 		hm_key_kill(node);
-		if (narrow)
-			hm_key_unindex(&domain->mapped, node);
 		hm_key_free(&domain->mapped, node, 0);
 	}
 	pthread_mutex_unlock(&domain->map_lock);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "core/base/log.h"
+#include "core/base/spin.h"
 
 /* A completion is one cache line, and each public entry is a copy of its front. */
 static_assert(sizeof(struct nic_comp) == 64, "one cache line");
@@ -32,7 +33,7 @@ int nic_cq_init(struct nic_cq *cq, size_t size, enum fi_wait_obj wait_obj)
 	cq->size = (uint32_t)size;
 	cq->ring_mask = ring_size - 1;
 	cq->ring = aligned_alloc(64, ring_size * sizeof(*cq->ring));
-	if (!cq->ring || pthread_mutex_init(&cq->lock, NULL)) {
+	if (!cq->ring || pthread_spin_init(&cq->lock, PTHREAD_PROCESS_PRIVATE)) {
 		HM_WARN(FI_LOG_CQ, "no memory for a completion queue of %zu entries", size);
 		ret = -FI_ENOMEM;
 		goto free_ring;
@@ -43,7 +44,7 @@ int nic_cq_init(struct nic_cq *cq, size_t size, enum fi_wait_obj wait_obj)
 	return 0;
 
 destroy_lock:
-	pthread_mutex_destroy(&cq->lock);
+	pthread_spin_destroy(&cq->lock);
 free_ring:
 	free(cq->ring);
 	return ret;
@@ -52,7 +53,7 @@ free_ring:
 void nic_cq_destroy(struct nic_cq *cq)
 {
 	hm_wait_destroy(&cq->wait);
-	pthread_mutex_destroy(&cq->lock);
+	pthread_spin_destroy(&cq->lock);
 	free(cq->ring);
 	cq->ring = NULL;
 }
@@ -71,13 +72,13 @@ void nic_cq_push(struct nic_cq *cq, const struct nic_comp *comp)
 {
 	uint32_t tail;
 
-	pthread_mutex_lock(&cq->lock);
+	hm_spin_lock(&cq->lock);
 	tail = load(&cq->tail);
 	assert(tail - load(&cq->head) < cq->size);
 	cq->ring[tail & cq->ring_mask] = *comp;
 	cq->errors += comp->err != 0;
 	store(&cq->tail, tail + 1);
-	pthread_mutex_unlock(&cq->lock);
+	hm_spin_unlock(&cq->lock);
 	hm_wait_signal(&cq->wait);
 }
 
@@ -131,7 +132,7 @@ ssize_t nic_cq_take(struct nic_cq *cq, enum fi_cq_format format, void *buf, fi_a
 	assert(format != FI_CQ_FORMAT_UNSPEC);
 	if (looks_empty(cq))
 		return -FI_EAGAIN;
-	pthread_mutex_lock(&cq->lock);
+	hm_spin_lock(&cq->lock);
 	head = load(&cq->head);
 	tail = load(&cq->tail);
 	while (head + n != tail) {
@@ -145,7 +146,7 @@ ssize_t nic_cq_take(struct nic_cq *cq, enum fi_cq_format format, void *buf, fi_a
 		n++;
 	}
 	store(&cq->head, head + n);
-	pthread_mutex_unlock(&cq->lock);
+	hm_spin_unlock(&cq->lock);
 	if (!n)
 		return none;
 	give_room(cq, n);
@@ -160,7 +161,7 @@ ssize_t nic_cq_take_error(struct nic_cq *cq, struct nic_comp *comp)
 
 	if (looks_empty(cq))
 		return -FI_EAGAIN;
-	pthread_mutex_lock(&cq->lock);
+	hm_spin_lock(&cq->lock);
 	head = load(&cq->head);
 	front = &cq->ring[head & cq->ring_mask];
 	if (head != load(&cq->tail) && front->err) {
@@ -169,7 +170,7 @@ ssize_t nic_cq_take_error(struct nic_cq *cq, struct nic_comp *comp)
 		store(&cq->head, head + 1);
 		taken = true;
 	}
-	pthread_mutex_unlock(&cq->lock);
+	hm_spin_unlock(&cq->lock);
 	if (!taken)
 		return -FI_EAGAIN;
 	give_room(cq, 1);
@@ -182,9 +183,9 @@ bool nic_cq_reached(struct nic_cq *cq, size_t count)
 
 	if (count > cq->size)
 		count = cq->size;
-	pthread_mutex_lock(&cq->lock);
+	hm_spin_lock(&cq->lock);
 	reached = load(&cq->tail) - load(&cq->head) >= count || cq->errors > 0;
-	pthread_mutex_unlock(&cq->lock);
+	hm_spin_unlock(&cq->lock);
 	return reached;
 }
 

@@ -71,7 +71,7 @@ struct nic_port {
 #define NIC_REGION_REFRESHING 8u
 #define NIC_REGION_WANTS_CNTR 16u /* FI_MR_RMA_EVENT: a counter must be bound before enabling */
 
-/* What few regions need, allocated apart.  Owned by the region. */
+/* What few regions need: kept apart, or behind the region where the domain gives one to each. */
 struct nic_region_ext {
 	size_t iov_count;
 	struct iovec *iov;	  /* segments, in order; NULL when there is one */

@@ -70,6 +70,8 @@ size_t sw_region_pieces(const struct nic_region *region, uint64_t offset, uint64
 			struct iovec *piece);
 /* Copy len bytes; both cursors move on.  0 or -FI_EFAULT. */
 int sw_copy(struct sw_cursor *dst, struct sw_cursor *src, size_t len);
+/* Is all of these pieces there?  It may be gone a moment later. */
+bool sw_readable(const struct iovec *piece, size_t count);
 /* Local pieces of a work request as an iovec list. */
 void sw_pieces(const struct nic_seg *seg, uint32_t count, struct iovec *piece);
 

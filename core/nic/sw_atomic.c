@@ -214,10 +214,12 @@ static void lock_element(const void *dst, size_t size, unsigned int held[2])
 	at_work.lock[0] = held[0];
 	at_work.lock[1] = held[1];
 	at_work.held = true;
+	__atomic_signal_fence(__ATOMIC_SEQ_CST); /* before anything that can fault */
 }
 
 static void unlock_element(const unsigned int held[2])
 {
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	at_work.held = false;
 	if (held[1] != held[0])
 		pthread_mutex_unlock(&line_locks[held[1]].mutex);

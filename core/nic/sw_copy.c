@@ -38,6 +38,15 @@ void sw_pieces(const struct nic_seg *seg, uint32_t count, struct iovec *piece)
 		piece[i] = (struct iovec){seg[i].addr, seg[i].len};
 }
 
+bool sw_readable(const struct iovec *piece, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		if (piece[i].iov_len > 0 &&
+		    hmem_system.probe(piece[i].iov_base, piece[i].iov_len) != 0)
+			return false;
+	return true;
+}
+
 static size_t room(struct sw_cursor *cursor)
 {
 	while (cursor->offset == cursor->iov[cursor->at].iov_len) {

@@ -122,10 +122,10 @@ static enum hmreg_error deliver(struct nic_ep *ep, struct sw_recv *recv,
 	for (size_t i = 0; i < recv->count; i++)
 		room += recv->iov[i].iov_len;
 	copied = msg->len < room ? msg->len : room;
+	if (why == HMREG_OK && sw_copy(&dst, src, copied) != 0)
+		why = HMREG_FAULT;
 	if (why != HMREG_OK)
 		copied = 0;
-	else if (sw_copy(&dst, src, copied) != 0)
-		why = HMREG_FAULT;
 	for (size_t i = 0; i < recv->count; i++)
 		nic_local_release(region[i]);
 	if (why == HMREG_OK && copied < msg->len)
@@ -191,14 +191,31 @@ static int make_message(struct sw_ep *sender, const struct nic_wr *wr, struct sw
 	return 0;
 }
 
+/* What a message takes of the memory for unexpected ones: an empty one is not for nothing. */
+static size_t message_size(size_t len)
+{
+	return sizeof(struct sw_message) + len;
+}
+
+/* Is there memory for another unexpected message?  rx_lock held. */
+static bool has_room(const struct sw_ep *ep, size_t len)
+{
+	size_t limit = hm_param_size(HM_PARAM_SW_MAX_UNEXPECTED), size = message_size(len);
+
+	return size <= limit && ep->unexpected_bytes <= limit - size;
+}
+
 enum met { MET_NOBODY, MET_RECV, MET_FULL };
 
-/* Take the receive that this source's message belongs to, with CQ room.  rx_lock held. */
-static enum met meet(struct sw_ep *target, uint64_t src_peer, struct sw_recv **recv)
+/*
+ * Take the receive that this message belongs to, with CQ room; without one there is memory for the
+ * message.  rx_lock held.
+ */
+static enum met meet(struct sw_ep *target, const struct sw_message *msg, struct sw_recv **recv)
 {
-	*recv = find_posted(target, src_peer);
+	*recv = find_posted(target, msg->src_peer);
 	if (!*recv)
-		return MET_NOBODY;
+		return has_room(target, msg->len) ? MET_NOBODY : MET_FULL;
 	if (target->ep.rx_cq && nic_cq_reserve(target->ep.rx_cq) != 0)
 		return MET_FULL;
 	hm_list_del(&(*recv)->link);
@@ -212,16 +229,10 @@ static enum met queue_or_meet(struct sw_ep *target, struct sw_message *msg, stru
 	enum met met;
 
 	pthread_mutex_lock(&target->rx_lock);
-	met = meet(target, msg->src_peer, recv);
+	met = meet(target, msg, recv);
 	if (met == MET_NOBODY) {
-		size_t limit = hm_param_size(HM_PARAM_SW_MAX_UNEXPECTED);
-
-		if (msg->len > limit || target->unexpected_bytes > limit - msg->len) {
-			met = MET_FULL;
-		} else {
-			target->unexpected_bytes += msg->len;
-			hm_list_add_tail(&target->unexpected, &msg->link);
-		}
+		target->unexpected_bytes += message_size(msg->len);
+		hm_list_add_tail(&target->unexpected, &msg->link);
 	}
 	pthread_mutex_unlock(&target->rx_lock);
 	return met;
@@ -283,8 +294,12 @@ static int hand_over(struct sw_ep *sender, struct sw_ep *target, const struct ni
 		return 0;
 	}
 	sw_pieces(wr->local, wr->local_count, local);
+	if (!sw_readable(local, wr->local_count)) { /* before a receive of the peer is spent on it */
+		*why = HMREG_FAULT;
+		return 0;
+	}
 	pthread_mutex_lock(&target->rx_lock);
-	met = meet(target, head.src_peer, &recv);
+	met = meet(target, &head, &recv);
 	pthread_mutex_unlock(&target->rx_lock);
 	if (met == MET_FULL)
 		return -FI_EAGAIN;
@@ -362,7 +377,7 @@ static int take_or_queue(struct sw_ep *ep, struct sw_recv *recv, struct sw_messa
 			ret = -FI_EAGAIN;
 		} else {
 			hm_list_del(&(*msg)->link);
-			ep->unexpected_bytes -= (*msg)->len;
+			ep->unexpected_bytes -= message_size((*msg)->len);
 		}
 	} else if (ep->posted_count >= ep->ep.rx_size) {
 		ret = -FI_EAGAIN;

@@ -46,9 +46,12 @@ static struct sw_port *make_port(uint16_t number)
 	return &page[number % PAGE_PORTS];
 }
 
-/* The ports of all numbers end with the process; endpoints do not hold them beyond unbind. */
+/* At exit, unless a thread may still be at work on an endpoint that nobody has closed. */
 __attribute__((destructor)) static void free_pages(void)
 {
+	for (size_t i = 0; i < sizeof(bound); i++)
+		if (bound[i])
+			return;
 	for (unsigned i = 0; i < 65536 / PAGE_PORTS; i++)
 		free(atomic_exchange(&pages[i], NULL));
 }

@@ -16,7 +16,7 @@ int sw_error_code(enum hmreg_error why)
 		[HMREG_PEER_NO_CAP] = FI_EOPNOTSUPP,	 [HMREG_LOCAL_REGION] = FI_ENOMR,
 		[HMREG_TRUNCATED] = FI_ETRUNC,		 [HMREG_FAULT] = FI_EFAULT,
 		[HMREG_CANCELED] = FI_ECANCELED,	 [HMREG_MISALIGNED] = FI_EINVAL,
-		[HMREG_REFRESHING] = FI_EOPBADSTATE,
+		[HMREG_REFRESHING] = FI_EOPBADSTATE,	 [HMREG_PEER_REGION] = FI_EREMOTEIO,
 	};
 
 	return codes[why];
@@ -270,6 +270,7 @@ static enum hmreg_error apply_range(const struct nic_wr *wr, struct operand op[3
 	struct apply a = {.kind = (enum sw_atomic_kind)(wr->op - NIC_OP_ATOMIC),
 			  .datatype = wr->datatype,
 			  .op = wr->atomic_op};
+	struct iovec memory[4];
 
 	while (len > 0) {
 		size_t n = len;
@@ -279,7 +280,11 @@ static enum hmreg_error apply_range(const struct nic_wr *wr, struct operand op[3
 		a.result = operand_at(&op[1], &n);
 		a.compare = operand_at(&op[2], &n);
 		a.count = n / size;
-		if (hm_guard_run(run_apply, &a) != 0) {
+		memory[0] = (struct iovec){a.dst, n};
+		memory[1] = (struct iovec){(void *)(uintptr_t)a.src, a.src ? n : 0};
+		memory[2] = (struct iovec){a.result, a.result ? n : 0};
+		memory[3] = (struct iovec){(void *)(uintptr_t)a.compare, a.compare ? n : 0};
+		if (hm_guard_run(run_apply, &a, memory, 4) != 0) {
 			sw_atomic_recover();
 			return HMREG_FAULT;
 		}
@@ -391,6 +396,24 @@ static enum hmreg_error execute(struct nic_ep *ep, const struct nic_ep *target,
 	return atomic ? execute_atomic(wr, targets) : move(wr, targets);
 }
 
+/* Bytes of the operation that region i took; 0 where a piece before this one told of the region. */
+static uint64_t region_bytes(const struct nic_wr *wr, const struct targets *targets, uint32_t i)
+{
+	uint64_t bytes = 0;
+
+	for (uint32_t k = 0, t = 0; k < wr->remote_count; k++) {
+		if (wr->remote[k].len == 0)
+			continue;
+		if (targets->region[t] == targets->region[i]) {
+			if (t < i)
+				return 0;
+			bytes += wr->remote[k].len;
+		}
+		t++;
+	}
+	return bytes;
+}
+
 /* What the target sees of a successful access: counters, and an entry for FI_REMOTE_CQ_DATA. */
 static void tell_target(struct nic_ep *target, const struct nic_wr *wr,
 			const struct targets *targets)
@@ -404,8 +427,12 @@ static void tell_target(struct nic_ep *target, const struct nic_wr *wr,
 		struct nic_cntr *bound =
 			ext ? atomic_load_explicit(&ext->cntr, memory_order_acquire) : NULL;
 
-		if (bound && (target->caps & FI_RMA_EVENT))
-			nic_cntr_done(bound, wr->len);
+		if (bound && (target->caps & FI_RMA_EVENT)) {
+			uint64_t bytes = region_bytes(wr, targets, i);
+
+			if (bytes > 0) /* an operation is one event, in however many pieces */
+				nic_cntr_done(bound, bytes);
+		}
 	}
 	if (wr->flags & FI_REMOTE_CQ_DATA && target->rx_cq) {
 		struct nic_comp comp = {.flags = FI_RMA | FI_REMOTE_WRITE | FI_REMOTE_CQ_DATA,

@@ -47,7 +47,15 @@ static struct element *take(struct hm_key_table *table)
 {
 	void *e = NULL;
 
-	assert_int_equal(hm_key_alloc(table, 10, &e), 0);
+	assert_int_equal(hm_key_alloc(table, 10, NULL, &e), 0);
+	return e;
+}
+
+static struct element *take_key(struct hm_key_table *table, uint64_t key)
+{
+	void *e = NULL;
+
+	assert_int_equal(hm_key_alloc(table, 10, &key, &e), 0);
 	return e;
 }
 
@@ -118,7 +126,7 @@ static void slot_retires_at_its_last_generation(void **state)
 	assert_int_equal(hm_key_handle(&e->node) >> HM_KEY_SLOT_BITS, last);
 	assert_int_not_equal(hm_key_handle(&e->node), FI_KEY_NOTAVAIL);
 	give_back(table, e);
-	assert_int_equal(hm_key_alloc(table, 0, &none), -FI_ENOSPC);
+	assert_int_equal(hm_key_alloc(table, 0, NULL, &none), -FI_ENOSPC);
 	assert_null(none);
 	destroy(table);
 }
@@ -173,16 +181,14 @@ static void capacity_is_reached_exactly(void **state)
 		uint64_t live, bytes;
 
 		for (size_t i = 0; i < capacity; i++) {
-			e[i] = take(table);
-			assert_int_equal(hm_key_index(table, &e[i]->node, i), 0);
+			e[i] = take_key(table, i);
 			hm_key_publish(&e[i]->node);
 		}
-		assert_int_equal(hm_key_alloc(table, 1, &none), -FI_ENOSPC);
+		assert_int_equal(hm_key_alloc(table, 1, NULL, &none), -FI_ENOSPC);
 		hm_key_count(table, &live, &bytes);
 		assert_int_equal(live, capacity);
 		assert_int_equal(bytes, 10 * capacity);
 		for (size_t i = 0; i < capacity; i++) {
-			hm_key_unindex(table, &e[i]->node);
 			give_back(table, e[i]);
 		}
 		free(e);
@@ -226,8 +232,7 @@ static void keys_are_found(uint64_t (*key)(uint64_t), size_t count)
 
 	assert_non_null(e);
 	for (size_t i = 0; i < count; i++) {
-		e[i] = take(table);
-		assert_int_equal(hm_key_index(table, &e[i]->node, key(i)), 0);
+		e[i] = take_key(table, key(i));
 		assert_null(hm_key_find(table, key(i)));
 		hm_key_publish(&e[i]->node);
 	}
@@ -241,7 +246,6 @@ static void keys_are_found(uint64_t (*key)(uint64_t), size_t count)
 	for (size_t i = 0; i < count; i += 2) {
 		assert_true(hm_key_kill(&e[i]->node));
 		assert_null(hm_key_find(table, key(i)));
-		hm_key_unindex(table, &e[i]->node);
 		hm_key_free(table, &e[i]->node, 10);
 	}
 	for (size_t i = 0; i < count; i++) {
@@ -252,15 +256,17 @@ static void keys_are_found(uint64_t (*key)(uint64_t), size_t count)
 			hm_key_release(node);
 	}
 	for (size_t i = 0; i < count; i += 2) { /* taken ones are refused, freed ones are not */
-		e[i] = take(table);
+		uint64_t taken = key(i + 1);
+		void *none = NULL;
+
 		if (i + 1 < count)
-			assert_int_equal(hm_key_index(table, &e[i]->node, key(i + 1)), -FI_ENOKEY);
-		assert_int_equal(hm_key_index(table, &e[i]->node, key(i)), 0);
+			assert_int_equal(hm_key_alloc(table, 10, &taken, &none), -FI_ENOKEY);
+		assert_null(none);
+		e[i] = take_key(table, key(i));
 		hm_key_publish(&e[i]->node);
 	}
 	for (size_t i = 0; i < count; i++) {
 		assert_true(hm_key_kill(&e[i]->node));
-		hm_key_unindex(table, &e[i]->node);
 		hm_key_free(table, &e[i]->node, 10);
 	}
 	free(e);
@@ -360,18 +366,17 @@ static void *churn(void *arg)
 
 		if (held[i]) {
 			race->failures += !hm_key_kill(&held[i]->node);
-			hm_key_unindex(race->table, &held[i]->node);
 			/* nobody may hold it now: the old value must be out of everybody's sight */
 			atomic_store(&held[i]->value, UINT64_MAX);
 			hm_key_free(race->table, &held[i]->node, 10);
 			held[i] = NULL;
 		} else {
+			uint64_t key = base + i;
 			void *e = NULL;
 
-			race->failures += hm_key_alloc(race->table, 10, &e) != 0;
+			race->failures += hm_key_alloc(race->table, 10, &key, &e) != 0;
 			held[i] = e;
 			atomic_store(&held[i]->value, base + i);
-			race->failures += hm_key_index(race->table, &held[i]->node, base + i) != 0;
 			atomic_store(&race->handles[i], hm_key_handle(&held[i]->node));
 			hm_key_publish(&held[i]->node);
 		}
@@ -380,7 +385,6 @@ static void *churn(void *arg)
 		if (!held[i])
 			continue;
 		race->failures += !hm_key_kill(&held[i]->node);
-		hm_key_unindex(race->table, &held[i]->node);
 		hm_key_free(race->table, &held[i]->node, 10);
 	}
 	return (void *)(uintptr_t)(rounds > 0);
@@ -397,9 +401,8 @@ static void api_19_readers_never_miss_or_confuse(void **state)
 
 	(void)state;
 	for (unsigned i = 0; i < SHARED_KEYS; i++) {
-		stable[i] = take(table);
+		stable[i] = take_key(table, spread(1 + i));
 		atomic_store(&stable[i]->value, spread(1 + i));
-		assert_int_equal(hm_key_index(table, &stable[i]->node, spread(1 + i)), 0);
 		hm_key_publish(&stable[i]->node);
 	}
 	for (unsigned i = 0; i < 6; i++)
@@ -416,7 +419,6 @@ static void api_19_readers_never_miss_or_confuse(void **state)
 	assert_int_equal(race[0].failures + race[1].failures, 0);
 	for (unsigned i = 0; i < SHARED_KEYS; i++) {
 		assert_true(hm_key_kill(&stable[i]->node));
-		hm_key_unindex(table, &stable[i]->node);
 		hm_key_free(table, &stable[i]->node, 10);
 	}
 	destroy(table);
@@ -483,8 +485,8 @@ static void freed_elsewhere_is_used_again(void **state)
 			give_back(table, e[i]);
 		}
 	}
-	/* every shard may have had the 1000 at once, in batches */
-	assert_true(atomic_load(&table->next_slot) <= HM_KEY_SHARDS * 1056);
+	/* every stripe may have had the 1000 at once, in batches */
+	assert_true(atomic_load(&table->next_slot) <= HM_KEY_STRIPES * 1056);
 	destroy(table);
 }
 

@@ -98,7 +98,7 @@ static int make_regions(void **state)
 	for (int i = 0; i < REGIONS; i++) {
 		void *element;
 
-		assert_int_equal(hm_key_alloc(&table, sizeof(memory), &element), 0);
+		assert_int_equal(hm_key_alloc(&table, sizeof(memory), NULL, &element), 0);
 		regions[i] = element;
 		regions[i]->domain = i == FOREIGN ? &other : &domain;
 		regions[i]->base = (uintptr_t)memory;

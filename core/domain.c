@@ -206,6 +206,12 @@ static struct fi_ops_domain domain_ops = {
 
 /* ---- opening ---- */
 
+/* All mr_mode bits that stand beside others. */
+#define HM_MR_MODES                                                                                \
+	(FI_MR_LOCAL | FI_MR_RAW | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY |            \
+	 FI_MR_MMU_NOTIFY | FI_MR_RMA_EVENT | FI_MR_ENDPOINT | FI_MR_HMEM | FI_MR_COLLECTIVE |     \
+	 FI_MR_XPU_DESC)
+
 /* The mode bits agreed on, in their modern form. */
 static int agreed_mode(const struct fi_info *info, int *mode)
 {
@@ -224,6 +230,10 @@ static int agreed_mode(const struct fi_info *info, int *mode)
 	if (asked & (FI_MR_BASIC | FI_MR_SCALABLE)) {
 		HM_WARN(FI_LOG_DOMAIN, "FI_MR_BASIC and FI_MR_SCALABLE stand alone, mr_mode is 0x%x",
 			(unsigned)asked);
+		return -FI_EINVAL;
+	}
+	if (asked & ~HM_MR_MODES) {
+		HM_WARN(FI_LOG_DOMAIN, "unknown mr_mode bits 0x%x", (unsigned)(asked & ~HM_MR_MODES));
 		return -FI_EINVAL;
 	}
 	*mode = asked;

@@ -14,8 +14,7 @@
 struct hmem_ops {
 	enum fi_hmem_iface iface;
 	const char *name;
-	/* Copy between two places that this interface reaches.  0 or -FI_EFAULT.  Ranges of one call
-	 * may overlap only if they are equal. */
+	/* Copy between two places that this interface reaches, which may overlap.  0 or -FI_EFAULT. */
 	int (*copy)(void *dst, const void *src, size_t len);
 	/* Is every page of the range there?  0 or -FI_EFAULT.  len > 0. */
 	int (*probe)(const void *addr, size_t len);

@@ -14,7 +14,7 @@
 #include <stddef.h>
 #include <sys/uio.h>
 
-/* Install the handlers, once per process; removed when the library is unloaded.  Thread safe. */
+/* Install the handlers, once per process; they stay until exit, as the library does.  Thread safe. */
 void hm_guard_install(void);
 
 /*

@@ -180,6 +180,9 @@ static enum hmreg_error add_target(struct nic_ep *ep, const struct nic_ep *targe
 /* A single-use key belongs to the first operation that passes all other checks. */
 static enum hmreg_error claim(struct targets *targets)
 {
+	struct nic_region *claimed[NIC_RMA_IOV_MAX];
+	uint32_t count = 0;
+
 	for (uint32_t i = 0; i < targets->count; i++) {
 		struct nic_region *region = targets->region[i];
 		bool repeated = false;
@@ -189,10 +192,19 @@ static enum hmreg_error claim(struct targets *targets)
 			continue;
 		for (uint32_t k = 0; k < i; k++) /* twice in one operation is one use */
 			repeated |= targets->region[k] == region;
-		if (!repeated && (atomic_fetch_or_explicit(&region->state, NIC_REGION_USED_UP,
-							   memory_order_acq_rel) &
-				  NIC_REGION_USED_UP))
-			return HMREG_KEY_USED_UP;
+		if (repeated)
+			continue;
+		if (!(atomic_fetch_or_explicit(&region->state, NIC_REGION_USED_UP,
+					       memory_order_acq_rel) &
+		      NIC_REGION_USED_UP)) {
+			claimed[count++] = region;
+			continue;
+		}
+		/* the operation does not take place, so what it claimed is free again */
+		while (count > 0)
+			atomic_fetch_and_explicit(&claimed[--count]->state, ~NIC_REGION_USED_UP,
+						  memory_order_release);
+		return HMREG_KEY_USED_UP;
 	}
 	return HMREG_OK;
 }
@@ -296,11 +308,22 @@ static enum hmreg_error apply_range(const struct nic_wr *wr, struct operand op[3
 	return HMREG_OK;
 }
 
+/* As C aligns the type; a complex number is aligned as its parts are. */
+static size_t natural_alignment(enum fi_datatype datatype)
+{
+	size_t size = sw_atomic_size(datatype);
+
+	if (datatype == FI_FLOAT_COMPLEX || datatype == FI_DOUBLE_COMPLEX ||
+	    datatype == FI_LONG_DOUBLE_COMPLEX)
+		size /= 2;
+	return size > 8 ? 8 : size;
+}
+
 /* Every target element must be aligned and lie in one piece. */
 static enum hmreg_error check_alignment(const struct nic_wr *wr, const struct targets *targets)
 {
 	size_t size = sw_atomic_size(wr->datatype);
-	size_t align = size > 8 ? 8 : size;
+	size_t align = natural_alignment(wr->datatype);
 	struct iovec piece[NIC_IOV_MAX];
 
 	for (uint32_t i = 0, t = 0; i < wr->remote_count; i++) {
@@ -377,6 +400,8 @@ static enum hmreg_error execute(struct nic_ep *ep, const struct nic_ep *target,
 	enum hmreg_error why;
 
 	if ((target->caps & needed_caps(wr)) != needed_caps(wr))
+		return HMREG_PEER_NO_CAP;
+	if ((wr->flags & FI_REMOTE_CQ_DATA) && !target->rx_cq) /* nobody would see the data */
 		return HMREG_PEER_NO_CAP;
 	for (uint32_t i = 0; i < wr->remote_count; i++) {
 		if (wr->remote[i].len == 0) /* as hardware: an empty access names no region */

@@ -31,8 +31,7 @@ violations()
 		may["dmabuf"] = base hmem "|^dmabuf/"
 		may["nic"] = base dmabuf "|^core/nic/"
 		may["nic-sw"] = may["nic"] hmem
-		# The region type of an application is declared with the other objects, in core/core.h.
-		may["mr"] = base hmem dmabuf "|^core/nic/nic\\.h$|^core/core\\.h$|^core/mr/"
+		may["mr"] = base hmem dmabuf "|^core/nic/nic\\.h$|^core/mr/"
 		may["core"] = "^core/|^hmem/|^dmabuf/"
 		may["xpu"] = may["core"] "|^xpu/"
 		may["init"] = "^(core|hmem|dmabuf|xpu)/"

@@ -12,6 +12,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "core/nic/sw_atomic_ops.h"
@@ -263,6 +264,10 @@ static void sw_atomic_threads_float_sum(void **state)
 		struct job job = { .run = up_and_down, .datatype = datatype, .dst = dst };
 		struct job jobs[] = { job, job, job };
 
+		/* valgrind computes these in 64 bits, and so gets other bit patterns */
+		if (getenv("HMREG_VALGRIND") &&
+		    (datatype == FI_LONG_DOUBLE || datatype == FI_LONG_DOUBLE_COMPLEX))
+			continue;
 		make_one(datatype, one);
 		for (size_t i = 0; i < ARRAY_LEN(jobs); i++)
 			sw_atomic_apply(SW_ATOMIC_BASE, datatype, FI_SUM, three, one, NULL, NULL,

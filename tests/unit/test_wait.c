@@ -177,6 +177,36 @@ static void one_signal_wakes_all(void **state)
 	}
 }
 
+/* A thread that is cancelled leaves nothing locked or counted behind. */
+static void sleep_is_cancelled(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(sleeping); i++) {
+		pthread_t cancelled, other;
+		struct gate gate;
+		void *ret;
+
+		if (sleeping[i] == FI_WAIT_YIELD)
+			continue;
+		gate_init(&gate, sleeping[i]);
+		atomic_store(&gate.wanted, 1);
+		assert_int_equal(pthread_create(&cancelled, NULL, sleep_for_ever, &gate), 0);
+		while (atomic_load(&gate.wait.listeners) < HM_WAIT_SLEEPER)
+			sched_yield();
+		pthread_cancel(cancelled);
+		pthread_join(cancelled, &ret);
+		assert_ptr_equal(ret, PTHREAD_CANCELED);
+		assert_true(atomic_load(&gate.wait.listeners) < HM_WAIT_SLEEPER);
+		assert_int_equal(pthread_create(&other, NULL, sleep_for_ever, &gate), 0);
+		while (atomic_load(&gate.wait.listeners) < HM_WAIT_SLEEPER)
+			sched_yield();
+		raise_atomic(&gate);
+		pthread_join(other, &ret);
+		assert_int_equal((intptr_t)ret, 0);
+		gate_destroy(&gate);
+	}
+}
+
 static void kick_ends_sleeps(void **state)
 {
 	(void)state;
@@ -391,6 +421,7 @@ int main(void)
 		cmocka_unit_test(nobody_sleeps_on_none), cmocka_unit_test(fd_follows_readiness),
 		cmocka_unit_test(fd_is_written_back),	 cmocka_unit_test(fd_wakes_every_time),
 		cmocka_unit_test(checks_the_kind),	 cmocka_unit_test(control_gives_the_fd),
+		cmocka_unit_test(sleep_is_cancelled),
 	};
 
 	return cmocka_run_group_tests(tests, warnings_start, warnings_stop);

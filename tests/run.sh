@@ -78,7 +78,7 @@ build()
 		return 0
 	fi
 	say "build $preset" "FAILED, see $log" $(($(now) - start))
-	tail -n 30 "$log"
+	grep -E '(error|Error|undefined reference)' "$log" | grep -v Building | head -n 30
 	failed=$((failed + 1))
 	return 1
 }
@@ -95,13 +95,12 @@ outcome()
 
 # functions STEP GROUP JUNIT LOG: a line for each test function, as tests/coverage reads them:
 # NIC, step, group, program, function, pass or fail or skip.  A program that fails after all its
-# functions passed (a leak found at the end, a crash) takes them with it.
+# functions passed (a leak found at the end, a crash) takes them with it.  What ran on one domain of
+# a NIC says so at the name's end, name[domain]; those of the software NIC start with "sw-".
 functions()
 {
-	nic=sw
-	[ "$2" != vm ] || nic=verbs
-	awk -v OFS='\t' -v nic=$nic -v step="$1" -v group="$2" '
-	function note(result)
+	awk -v OFS='\t' -v step="$1" -v group="$2" '
+	function note(result,    name)
 	{
 		name = substr($0, RSTART + 13, RLENGTH - 13)
 		if (substr($0, RSTART + RLENGTH, 1) == ":")
@@ -116,10 +115,10 @@ functions()
 		passed[field[2]] = / status="run">?/
 	}
 	file == 2 && /^[0-9]+\/[0-9]+ Test: / { program = $3; next }
-	file == 2 && match($0, /\[ RUN      \] [A-Za-z_][A-Za-z0-9_]*/) { note("fail") }
-	file == 2 && match($0, /\[       OK \] [A-Za-z_][A-Za-z0-9_]*/) { note("pass") }
-	file == 2 && match($0, /\[  FAILED  \] [A-Za-z_][A-Za-z0-9_]*/) { note("fail") }
-	file == 2 && match($0, /\[  SKIPPED \] [A-Za-z_][A-Za-z0-9_]*/) { note("skip") }
+	file == 2 && match($0, /\[ RUN      \] [A-Za-z_][^ :]*/) { note("fail") }
+	file == 2 && match($0, /\[       OK \] [A-Za-z_][^ :]*/) { note("pass") }
+	file == 2 && match($0, /\[  FAILED  \] [A-Za-z_][^ :]*/) { note("fail") }
+	file == 2 && match($0, /\[  SKIPPED \] [A-Za-z_][^ :]*/) { note("skip") }
 	END {
 		for (i = 1; i <= n; i++)
 			if (state[order[i]] == "fail") {
@@ -131,6 +130,7 @@ functions()
 			result = state[order[i]]
 			if (result == "pass" && !passed[part[1]] && !explained[part[1]])
 				result = "fail"
+			nic = part[2] ~ /\[/ && part[2] !~ /\[sw-/ ? "verbs" : "sw"
 			print nic, step, group, part[1], part[2], result
 		}
 	}' "$3" "$4" >"$results/$1.$2.tsv"
@@ -153,7 +153,7 @@ run_tests()
 		line="$p passed, $f failed, $s skipped"
 		[ $((p + f + s)) -ne 0 ] || line="holds no test"
 		say "$step: $group" "$line" $(($(now) - start))
-		[ "$f" -eq 0 ] && [ $status -eq 0 ] || sed -n '/^[ 0-9]*\/[0-9]* Test.*\*\*\*/,$p' "$log"
+		[ "$f" -eq 0 ] && [ $status -eq 0 ] || sed -n '/^[ 0-9]*\/[0-9]* Test.*\*\*\*/,$p' "$log" | head -n 150
 		passed=$((passed + p)) failed=$((failed + f)) skipped=$((skipped + s))
 	done
 }

@@ -73,7 +73,7 @@ static void log_end(bool show)
 	fflush(stderr);
 	dup2(real_stderr, STDERR_FILENO);
 	if (show)
-		fprintf(stderr, "%s", log_from(0));
+		fprintf(stderr, "%s", log_from(log_mark));
 }
 
 /* An assertion of the library has printed where it failed: into the file. */
@@ -122,7 +122,7 @@ void conf_log_expect(unsigned int lines, const char *text, const char *what, con
 
 	if (count_lines(have) != lines || (text && !strstr(have, text))) {
 		print_error("%s: expected %u log lines%s%s, got: %s\n", what, lines,
-			       text ? " with " : "", text ? text : "", have);
+			    text ? " with " : "", text ? text : "", have);
 		_fail(file, line);
 	}
 	log_seen = log_size();
@@ -133,7 +133,7 @@ void conf_check_code(long have, long want, const char *what, const char *file, i
 	if (have == want)
 		return;
 	print_error("%s: expected %ld (%s), got %ld (%s)\n%s\n", what, want,
-		       fi_strerror((int)-want), have, fi_strerror((int)-have), conf_log_text());
+		    fi_strerror((int)-want), have, fi_strerror((int)-have), conf_log_text());
 	_fail(file, line);
 }
 

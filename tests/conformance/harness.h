@@ -105,12 +105,26 @@ struct conf {
 struct conf_case {
 	const char *name;
 	void (*fn)(struct conf *c);
-	int need, without; /* run only on profiles with all of these mr_mode bits, and none of those */
+	int need,
+		without; /* run only on profiles with all of these mr_mode bits, and none of those */
 };
 
-#define CONF(fn)	      { #fn, fn, 0, 0 }
-#define CONF_NEED(fn, bits)   { #fn, fn, bits, 0 }
-#define CONF_WITHOUT(fn, bits) { #fn, fn, 0, bits }
+#define CONF(fn)                                                                                   \
+	{                                                                                          \
+#fn, fn, 0, 0                                                                      \
+	}
+#define CONF_NEED(fn, bits)                                                                        \
+	{                                                                                          \
+#fn, fn, bits, 0                                                                   \
+	}
+#define CONF_WITHOUT(fn, bits)                                                                     \
+	{                                                                                          \
+#fn, fn, 0, bits                                                                   \
+	}
+#define CONF_BOTH(fn, with, without)                                                               \
+	{                                                                                          \
+#fn, fn, with, without                                                             \
+	}
 
 /* Runs the cases on every profile; the program's exit status. */
 int conf_main(int argc, char **argv, const struct conf_case *cases, size_t count);
@@ -121,10 +135,10 @@ struct conf_opts {
 	const char *domain; /* NULL: the profile's */
 	uint32_t version;
 	uint64_t caps;
-	int mode;		   /* mr_mode in hints; 0: every bit */
-	uint64_t info_mode;	   /* mode in hints */
+	int mode;		     /* mr_mode in hints; 0: every bit */
+	uint64_t info_mode;	     /* mode in hints */
 	uint64_t tx_flags, rx_flags; /* default operation flags */
-	uint64_t bind_flags;	   /* FI_SELECTIVE_COMPLETION for both queues */
+	uint64_t bind_flags;	     /* FI_SELECTIVE_COMPLETION for both queues */
 	size_t tx_cq_size, rx_cq_size, rx_size;
 	enum fi_av_type av_type; /* 0: FI_AV_TABLE */
 	enum fi_wait_obj wait_obj;
@@ -141,10 +155,13 @@ void conf_pair(struct conf *c, const struct conf_opts *opts, struct conf_end **a
 fi_addr_t conf_addr(struct conf_end *end, const struct conf_end *to);
 /* Closes what the test wants closed before its end. */
 void conf_close_ep(struct conf_end *end);
+/* The last end, with all that belongs to it. */
+void conf_drop_end(struct conf_end *end);
 struct fi_info *conf_hints(const char *domain, const struct conf_opts *opts);
 struct hmreg_domain_stats conf_stats(const struct conf_end *end);
 /* The domain's figures are these. */
-void conf_check_stats(const struct conf_end *end, uint64_t regions, uint64_t bytes, uint64_t mapped);
+void conf_check_stats(const struct conf_end *end, uint64_t regions, uint64_t bytes,
+		      uint64_t mapped);
 
 /* ---- memory ---- */
 /* Zeroed, 64-byte aligned, between guard words; freed at the end. */
@@ -164,7 +181,32 @@ struct conf_region *conf_regv(struct conf_end *end, const struct iovec *iov, siz
 void conf_ready(struct conf_end *end, struct fid_mr *mr, struct fid_cntr *cntr);
 /* The key with which user reaches the region; mapped when it is a raw one. */
 uint64_t conf_key(struct conf_end *user, struct conf_region *region);
+/* Registered, but neither bound nor enabled. */
+struct conf_region *conf_reg_raw(struct conf_end *end, const void *buf, size_t len,
+				 uint64_t access);
 void conf_close_region(struct conf_region *region);
+/* Its mapped keys as well; its place is free again if it was the last one. */
+void conf_drop_region(struct conf_region *region);
+
+/*
+ * The usual scene: a reaches b's buffer dst from its own buffer src, both of len bytes and registered
+ * with every right.  src is random, dst zero.
+ */
+struct conf_link {
+	struct conf_end *a, *b;
+	fi_addr_t to;
+	uint8_t *src, *dst;
+	size_t len;
+	struct conf_region *local, *remote;
+	uint64_t key;
+};
+
+void conf_link(struct conf *c, const struct conf_opts *opts, size_t len, struct conf_link *l);
+/* Writes len bytes to off, and reads them from there; done before it returns. */
+void conf_put(struct conf_link *l, size_t off, size_t len);
+void conf_get(struct conf_link *l, size_t off, size_t len);
+/* The link works: b's buffer takes what a writes, and a reads it back. */
+void conf_works(struct conf_link *l);
 
 /* ---- completions ---- */
 #define conf_done(cq, context) conf_done_at(cq, context, NULL, __FILE__, __LINE__)

@@ -167,10 +167,20 @@ static void close_end(struct conf_end *end, bool check)
 	end->info = NULL;
 }
 
+void conf_drop_end(struct conf_end *end)
+{
+	struct conf *c = end->conf;
+
+	assert_ptr_equal(end, &c->end[c->ends - 1]);
+	close_end(end, true);
+	memset(end, 0, sizeof(*end));
+	c->ends--;
+}
+
 void conf_close_all(struct conf *c, bool check)
 {
-	for (size_t i = c->regions; i-- > 0; c->regions = i) {
-		struct conf_region *region = &c->region[i];
+	for (; c->regions > 0; c->regions--) {
+		struct conf_region *region = &c->region[c->regions - 1];
 
 		for (; region->maps > 0; region->maps--) {
 			int ret = fi_mr_unmap_key(region->map[region->maps - 1].user->domain,
@@ -252,6 +262,15 @@ struct conf_region *conf_regv(struct conf_end *end, const struct iovec *iov, siz
 	return region;
 }
 
+struct conf_region *conf_reg_raw(struct conf_end *end, const void *buf, size_t len, uint64_t access)
+{
+	struct conf_end *keys = end->shares ? end->shares : end;
+	struct fid_mr *mr;
+
+	assert_ok(fi_mr_reg(end->domain, buf, len, access, 0, keys->next_key++, 0, &mr, NULL));
+	return add_region(end, mr, buf);
+}
+
 struct conf_region *conf_reg(struct conf_end *end, const void *buf, size_t len, uint64_t access)
 {
 	struct iovec iov = { (void *)(uintptr_t)buf, len };
@@ -282,6 +301,62 @@ void conf_close_region(struct conf_region *region)
 {
 	assert_ok(fi_close(&region->mr->fid));
 	region->mr = NULL;
+}
+
+void conf_drop_region(struct conf_region *region)
+{
+	struct conf *c = region->end->conf;
+
+	for (; region->maps > 0; region->maps--)
+		assert_ok(fi_mr_unmap_key(region->map[region->maps - 1].user->domain,
+					  region->map[region->maps - 1].key));
+	conf_close_region(region);
+	if (region == &c->region[c->regions - 1])
+		c->regions--;
+}
+
+/* ---- the usual scene ---- */
+
+void conf_link(struct conf *c, const struct conf_opts *opts, size_t len, struct conf_link *l)
+{
+	conf_pair(c, opts, &l->a, &l->b);
+	l->to = conf_addr(l->a, l->b);
+	l->len = len;
+	l->src = conf_alloc(c, len);
+	l->dst = conf_alloc(c, len);
+	conf_fill(c, l->src, len);
+	l->local = conf_reg(l->a, l->src, len, CONF_ALL);
+	l->remote = conf_reg(l->b, l->dst, len, CONF_ALL);
+	l->key = conf_key(l->a, l->remote);
+}
+
+void conf_put(struct conf_link *l, size_t off, size_t len)
+{
+	assert_ok(fi_write(l->a->ep, l->src + off, len, l->local->desc, l->to,
+			   l->remote->addr + off, l->key, l));
+	conf_done(l->a->tx, l);
+}
+
+void conf_get(struct conf_link *l, size_t off, size_t len)
+{
+	assert_ok(fi_read(l->a->ep, l->src + off, len, l->local->desc, l->to, l->remote->addr + off,
+			  l->key, l));
+	conf_done(l->a->tx, l);
+}
+
+void conf_works(struct conf_link *l)
+{
+	uint8_t *sent = malloc(l->len);
+
+	assert_non_null(sent);
+	conf_fill(l->a->conf, l->src, l->len);
+	memcpy(sent, l->src, l->len);
+	conf_put(l, 0, l->len);
+	memset(l->src, 0, l->len);
+	conf_get(l, 0, l->len);
+	assert_memory_equal(l->dst, sent, l->len);
+	assert_memory_equal(l->src, sent, l->len);
+	free(sent);
 }
 
 /* ---- completions ---- */
@@ -318,7 +393,7 @@ void conf_done_at(struct fid_cq *cq, void *context, struct fi_cq_data_entry *ent
 	ret = next_entry(cq, entry);
 	if (ret == -FI_EAVAIL && fi_cq_readerr(cq, &error, 0) == 1)
 		print_error("failed: %s: %s\n", fi_strerror(error.err),
-			       fi_cq_strerror(cq, error.prov_errno, NULL, NULL, 0));
+			    fi_cq_strerror(cq, error.prov_errno, NULL, NULL, 0));
 	_assert_int_equal((uintmax_t)ret, 1, file, line);
 	_assert_int_equal((uintmax_t)(uintptr_t)entry->op_context, (uintmax_t)(uintptr_t)context,
 			  file, line);
@@ -337,8 +412,8 @@ void conf_failed_at(struct fid_cq *cq, void *context, int err, int cause,
 	_assert_int_equal((uintmax_t)fi_cq_readerr(cq, entry, 0), 1, file, line);
 	if (entry->err != err || entry->prov_errno != cause) {
 		print_error("expected %s, cause %d; got %s, cause %d: %s\n", fi_strerror(err),
-			       cause, fi_strerror(entry->err), entry->prov_errno,
-			       fi_cq_strerror(cq, entry->prov_errno, NULL, NULL, 0));
+			    cause, fi_strerror(entry->err), entry->prov_errno,
+			    fi_cq_strerror(cq, entry->prov_errno, NULL, NULL, 0));
 		_fail(file, line);
 	}
 	_assert_int_equal((uintmax_t)(uintptr_t)entry->op_context, (uintmax_t)(uintptr_t)context,

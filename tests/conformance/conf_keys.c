@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Keys: plain ones, raw ones, and those that a peer has mapped (API-09 to API-11). */
+#include "tests/conformance/harness.h"
+
+static void api_09_key(struct conf *c)
+{
+	struct conf_end *end = conf_open(c, NULL);
+	uint8_t *buf = conf_alloc(c, 64);
+	struct fid_mr *mr;
+
+	assert_ok(fi_mr_reg(end->domain, buf, 64, CONF_ALL, 0, 0x1234, 0, &mr, NULL));
+	assert_int_equal(fi_mr_key(mr), mr->key);
+	if (c->mode & FI_MR_RAW)
+		assert_true(fi_mr_key(mr) == FI_KEY_NOTAVAIL);
+	else if (c->mode & FI_MR_PROV_KEY)
+		assert_true(fi_mr_key(mr) != FI_KEY_NOTAVAIL);
+	else
+		assert_int_equal(fi_mr_key(mr), 0x1234);
+	assert_ok(fi_close(&mr->fid));
+}
+
+static void api_10_raw_attr(struct conf *c)
+{
+	struct conf_end *end = conf_open(c, NULL);
+	uint8_t *buf = conf_alloc(c, 64), raw[64], again[64];
+	struct conf_region *region = conf_reg(end, buf, 64, CONF_ALL);
+	size_t size = 0, need, mr_key_size = end->info->domain_attr->mr_key_size;
+	uint64_t base = 1;
+
+	memset(raw, 0xee, sizeof(raw));
+	assert_refused(fi_mr_raw_attr(region->mr, &base, NULL, &size, 0), -FI_ETOOSMALL);
+	need = size;
+	assert_in_range(need, 1, mr_key_size);
+	for (size_t room = 0; room < need; room++) {
+		size = room;
+		assert_refused(fi_mr_raw_attr(region->mr, &base, raw, &size, 0), -FI_ETOOSMALL);
+		assert_int_equal(size, need);
+	}
+	assert_int_equal(base, 1);
+	for (size_t i = 0; i < sizeof(raw); i++)
+		assert_int_equal(raw[i], 0xee);
+	for (size_t room = need; room <= sizeof(raw); room += 7) {
+		size = room;
+		assert_ok(fi_mr_raw_attr(region->mr, &base, raw, &size, 0));
+		assert_int_equal(size, need);
+		assert_int_equal(base, region->addr);
+	}
+	for (size_t i = need; i < sizeof(raw); i++)
+		assert_int_equal(raw[i], 0xee);
+	size = sizeof(again);
+	assert_ok(fi_mr_raw_attr(region->mr, NULL, again, &size, 0));
+	assert_memory_equal(raw, again, need);
+	assert_refused(fi_mr_raw_attr(region->mr, &base, NULL, &size, 0), -FI_EINVAL);
+	assert_refused(fi_mr_raw_attr(region->mr, &base, raw, NULL, 0), -FI_EINVAL);
+	assert_refused(fi_mr_raw_attr(region->mr, &base, raw, &size, 1), -FI_EBADFLAGS);
+}
+
+static void api_11_map_any_raw_key(struct conf *c)
+{
+	struct conf_link l;
+	uint8_t raw[64];
+	size_t size = sizeof(raw);
+	uint64_t base, key[3];
+
+	conf_link(c, NULL, 64, &l);
+	assert_ok(fi_mr_raw_attr(l.remote->mr, &base, raw, &size, 0));
+	for (size_t i = 0; i < count_of(key); i++) {
+		assert_ok(fi_mr_map_raw(l.a->domain, base, raw, size, &key[i], 0));
+		l.key = key[i];
+		conf_works(&l);
+	}
+	assert_refused_with(fi_close(&l.a->domain->fid), -FI_EBUSY, "");
+	for (size_t i = 0; i < count_of(key); i++) {
+		l.key = key[i];
+		conf_works(&l);
+		assert_ok(fi_mr_unmap_key(l.a->domain, key[i]));
+	}
+	assert_refused(fi_mr_unmap_key(l.a->domain, key[0]), -FI_EINVAL);
+}
+
+static void api_11_malformed_raw_keys(struct conf *c)
+{
+	struct conf_link l;
+	uint8_t raw[64], bad[64];
+	size_t size = sizeof(raw);
+	uint64_t base, key = 77;
+
+	conf_link(c, NULL, 64, &l);
+	assert_ok(fi_mr_raw_attr(l.remote->mr, &base, raw, &size, 0));
+	for (size_t len = 0; len < sizeof(raw); len++)
+		if (len != 8 && len != 16)
+			assert_refused(fi_mr_map_raw(l.a->domain, base, raw, len, &key, 0),
+				       -FI_EINVAL);
+	for (unsigned int bit = 0; size == 16 && bit < 128; bit++) {
+		memcpy(bad, raw, size);
+		bad[bit / 8] ^= (uint8_t)(1u << bit % 8);
+		assert_refused(fi_mr_map_raw(l.a->domain, base, bad, size, &key, 0), -FI_EINVAL);
+	}
+	memset(bad, 0xff, sizeof(bad));
+	assert_refused(fi_mr_map_raw(l.a->domain, base, bad, 8, &key, 0), -FI_EINVAL);
+	assert_refused(fi_mr_map_raw(l.a->domain, base, bad, 16, &key, 0), -FI_EINVAL);
+	assert_refused(fi_mr_map_raw(l.a->domain, base, NULL, size, &key, 0), -FI_EINVAL);
+	assert_refused(fi_mr_map_raw(l.a->domain, base, raw, size, NULL, 0), -FI_EINVAL);
+	assert_refused(fi_mr_map_raw(l.a->domain, base, raw, size, &key, 1), -FI_EBADFLAGS);
+	assert_int_equal(key, 77);
+	assert_refused(fi_mr_unmap_key(l.a->domain, 0xdead), -FI_EINVAL);
+	assert_refused(fi_mr_unmap_key(l.a->domain, FI_KEY_NOTAVAIL), -FI_EINVAL);
+	conf_check_stats(l.a, 1, 64, l.remote->maps);
+}
+
+/* Where raw keys are required, a key that was not mapped here is worth nothing. */
+static void api_11_unmapped_key_is_refused(struct conf *c)
+{
+	struct conf_link l;
+	uint64_t key;
+
+	conf_link(c, NULL, 64, &l);
+	key = l.key;
+	assert_ok(fi_mr_unmap_key(l.a->domain, key));
+	l.remote->maps = 0;
+	assert_ok(fi_write(l.a->ep, l.src, 8, l.local->desc, l.to, l.remote->addr, key, c));
+	conf_failed(l.a->tx, c, FI_EKEYREJECTED, HMREG_KEY_NOT_MAPPED);
+	l.key = conf_key(l.b, l.remote);
+	assert_ok(fi_write(l.a->ep, l.src, 8, l.local->desc, l.to, l.remote->addr, l.key, c));
+	conf_failed(l.a->tx, c, FI_EKEYREJECTED, HMREG_KEY_NOT_MAPPED);
+	l.key = conf_key(l.a, l.remote);
+	conf_works(&l);
+}
+
+static const struct conf_case cases[] = {
+	CONF(api_09_key),
+	CONF(api_10_raw_attr),
+	CONF(api_11_map_any_raw_key),
+	CONF(api_11_malformed_raw_keys),
+	CONF_NEED(api_11_unmapped_key_is_refused, FI_MR_RAW),
+};
+
+int main(int argc, char **argv)
+{
+	return conf_main(argc, argv, cases, count_of(cases));
+}

@@ -128,24 +128,27 @@ static ssize_t ep_cancel(fid_t fid, void *context)
 	return ret;
 }
 
-/* The value of a size option, or 0: there is no such option. */
-static size_t size_option(const struct hm_ep *ep, int optname)
+static bool size_option(const struct hm_ep *ep, int optname, size_t *value)
 {
 	switch (optname) {
 	case FI_OPT_INJECT_MSG_SIZE:
 	case FI_OPT_INJECT_RMA_SIZE:
 	case FI_OPT_INJECT_ATOMIC_SIZE:
-		return ep->inject_size;
+		*value = ep->inject_size;
+		return true;
 	case FI_OPT_MAX_MSG_SIZE:
 	case FI_OPT_MAX_RMA_SIZE:
 	case FI_OPT_MAX_ATOMIC_SIZE:
-		return ep->max_msg_size;
+		*value = ep->max_msg_size;
+		return true;
 	case FI_OPT_TX_SIZE:
-		return ep->domain->nic->port->tx_size;
+		*value = ep->domain->nic->port->tx_size;
+		return true;
 	case FI_OPT_RX_SIZE:
-		return ep->nic->rx_size;
+		*value = ep->nic->rx_size;
+		return true;
 	default:
-		return 0;
+		return false;
 	}
 }
 
@@ -157,8 +160,7 @@ static int ep_getopt(fid_t fid, int level, int optname, void *optval, size_t *op
 		HM_WARN(FI_LOG_EP_CTRL, "fi_getopt: not an endpoint, or no room for the value");
 		return -FI_EINVAL;
 	}
-	value = level == FI_OPT_ENDPOINT ? size_option(hm_ep_of(fid), optname) : 0;
-	if (value == 0) {
+	if (level != FI_OPT_ENDPOINT || !size_option(hm_ep_of(fid), optname, &value)) {
 		HM_WARN(FI_LOG_EP_CTRL, "fi_getopt: no option %d at level %d", optname, level);
 		return -FI_ENOPROTOOPT;
 	}

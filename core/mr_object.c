@@ -37,7 +37,9 @@ static int register_mr(struct fid *fid, const struct fi_mr_attr *attr, uint64_t 
 	int ret;
 
 	if (!fid || fid->fclass != FI_CLASS_DOMAIN || !attr || !out) {
-		HM_WARN(FI_LOG_MR, "not a domain, no attributes, or nowhere to put the region");
+		HM_WARN(FI_LOG_MR, "%s", !attr ? "attr is NULL"
+					  : !out ? "mr is NULL: nowhere to put the region"
+						 : "the object is not a domain");
 		return -FI_EINVAL;
 	}
 	domain = hm_domain_of(fid);

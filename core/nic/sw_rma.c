@@ -143,8 +143,6 @@ static enum hmreg_error check_state(struct nic_region *region, const struct nic_
 		return HMREG_REFRESHING;
 	if (!(state & NIC_REGION_ENABLED))
 		return HMREG_DISABLED;
-	if (state & NIC_REGION_USED_UP)
-		return HMREG_KEY_USED_UP;
 	if (region->ext && region->ext->ep && region->ext->ep != target)
 		return HMREG_OTHER_ENDPOINT;
 	return HMREG_OK;

@@ -127,12 +127,42 @@ static void api_11_unmapped_key_is_refused(struct conf *c)
 	conf_works(&l);
 }
 
+/*
+ * A guess at a key's secret part is well formed with one of 65536 check sums; that one can be mapped,
+ * and opens nothing.
+ */
+static void api_11_forged_key_is_refused(struct conf *c)
+{
+	struct conf_link l;
+	uint8_t raw[16];
+	size_t size = sizeof(raw);
+	uint64_t base, key = 0;
+	int ret = -FI_EINVAL;
+
+	conf_link(c, NULL, 64, &l);
+	assert_ok(fi_mr_raw_attr(l.remote->mr, &base, raw, &size, 0));
+	raw[8] ^= 1;
+	for (unsigned sum = 0; sum < 65536 && ret != 0; sum++) {
+		raw[14] = (uint8_t)sum;
+		raw[15] = (uint8_t)(sum >> 8);
+		conf_log_mark(__FILE__, __LINE__);
+		ret = fi_mr_map_raw(l.a->domain, base, raw, size, &key, 0);
+		conf_log_expect(ret != 0, NULL, "guess", __FILE__, __LINE__);
+	}
+	assert_ok(ret);
+	assert_ok(fi_write(l.a->ep, l.src, 8, l.local->desc, l.to, l.remote->addr, key, c));
+	conf_failed(l.a->tx, c, FI_EKEYREJECTED, HMREG_KEY_FORGED);
+	assert_ok(fi_mr_unmap_key(l.a->domain, key));
+	conf_works(&l);
+}
+
 static const struct conf_case cases[] = {
 	CONF(api_09_key),
 	CONF(api_10_raw_attr),
 	CONF(api_11_map_any_raw_key),
 	CONF(api_11_malformed_raw_keys),
 	CONF_NEED(api_11_unmapped_key_is_refused, FI_MR_RAW),
+	CONF_NEED(api_11_forged_key_is_refused, FI_MR_RAW),
 };
 
 int main(int argc, char **argv)

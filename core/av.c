@@ -64,16 +64,16 @@ static size_t address_size(uint32_t addr_format)
 
 static int check_flags(const struct hm_av *av, const struct insertion *ins)
 {
-	uint64_t later = FI_AV_USER_ID | FI_AUTH_KEY | FI_FIREWALL_ADDR;
-	uint64_t known = FI_MORE | FI_SYNC_ERR | later;
+	uint64_t unsupported = FI_AV_USER_ID | FI_AUTH_KEY | FI_FIREWALL_ADDR;
+	uint64_t known = FI_MORE | FI_SYNC_ERR | unsupported;
 
 	if (ins->flags & ~known) {
 		HM_WARN(FI_LOG_AV, "%s: unknown flags 0x%" PRIx64, ins->call, ins->flags & ~known);
 		return -FI_EBADFLAGS;
 	}
-	if (ins->flags & later) {
+	if (ins->flags & unsupported) {
 		HM_WARN(FI_LOG_AV, "%s: flags 0x%" PRIx64 " are not supported", ins->call,
-			ins->flags & later);
+			ins->flags & unsupported);
 		return -FI_ENOSYS;
 	}
 	if (!(ins->flags & FI_SYNC_ERR))
@@ -533,16 +533,16 @@ static struct fi_ops_av av_ops = {
 
 static int check_attr(const struct fi_av_attr *attr)
 {
-	uint64_t later = FI_READ | FI_AV_USER_ID | FI_SHARED_AV | FI_PEER;
-	uint64_t known = FI_EVENT | FI_SYMMETRIC | later;
+	uint64_t unsupported = FI_READ | FI_AV_USER_ID | FI_SHARED_AV | FI_PEER;
+	uint64_t known = FI_EVENT | FI_SYMMETRIC | unsupported;
 
 	if (attr->flags & ~known) {
 		HM_WARN(FI_LOG_AV, "fi_av_open: unknown flags 0x%" PRIx64, attr->flags & ~known);
 		return -FI_EBADFLAGS;
 	}
-	if (attr->flags & later) {
+	if (attr->flags & unsupported) {
 		HM_WARN(FI_LOG_AV, "fi_av_open: flags 0x%" PRIx64 " are not supported",
-			attr->flags & later);
+			attr->flags & unsupported);
 		return -FI_ENOSYS;
 	}
 	if (attr->name) {

@@ -15,6 +15,10 @@
  *   5. hm_eq.lock
  *   6. key table stripe, then grow lock
  *   7. hm_wait.lock
+ *   8. the log's sink
+ *
+ * Alone, with at most the log inside: the virtual ports' (sw_port.c), the atomic engine's
+ * (sw_atomic.c), that of defined parameters (params_api.c).
  */
 #ifndef HM_CORE_H
 #define HM_CORE_H
@@ -47,7 +51,7 @@
 #include "core/nic/nic.h"
 
 /* The interface version this library implements; fi_version() says it, a newer request is -FI_ENOSYS. */
-#define HM_API_VERSION FI_VERSION(2, 7)
+#define HM_API_VERSION	 FI_VERSION(2, 7)
 #define HM_PROVIDER_NAME "hmreg"
 
 struct hm_fabric {
@@ -61,13 +65,13 @@ struct hm_domain {
 	struct hm_fabric *fabric; /* holds one of its users */
 	uint32_t api_version;
 	bool ignores_desc; /* interface below 1.22: desc is ignored unless local registration was agreed */
-	uint64_t caps, mode;
-	struct hm_mr_domain mr;	  /* regions and keys; mr.nic is nic */
-	struct hm_eq *reg_eq;	  /* FI_REG_MR; holds one of its users; NULL: synchronous */
-	struct hm_eq *eq;	  /* bound with flags 0: no event of a domain goes there; one of its users */
-	_Atomic uint32_t users;	  /* ep, av, cq, cntr; regions and mapped keys are counted by their tables */
+	struct hm_mr_domain mr; /* regions and keys; mr.nic is nic */
+	struct hm_eq *reg_eq;	/* FI_REG_MR; holds one of its users; NULL: synchronous */
+	struct hm_eq *eq; /* bound with flags 0: no event of a domain goes there; one of its users */
+	_Atomic uint32_t
+		users; /* ep, av, cq, cntr; regions and mapped keys are counted by their tables */
 	_Atomic uint32_t endpoints;
-	struct nic_domain *nic; /* owned; ops->domain_size bytes */
+	struct nic_domain *nic; /* owned; ops->domain_size bytes; has the caps agreed */
 };
 
 struct hm_av {
@@ -88,7 +92,7 @@ struct hm_cq {
 
 struct hm_cntr {
 	struct fid_cntr cntr;
-	struct hm_domain *domain; /* holds one of its users */
+	struct hm_domain *domain;     /* holds one of its users */
 	_Atomic uint64_t errors_seen; /* errors when the application was last told of them */
 	_Atomic uint64_t value_tried, errors_tried; /* what the last fi_trywait was about */
 	struct nic_cntr nic;
@@ -108,7 +112,7 @@ struct hm_eq {
 	bool writable;		  /* FI_WRITE was asked for */
 	pthread_mutex_t lock;	  /* protects both lists */
 	struct hm_list events;	  /* hm_eq_event, owned */
-	struct hm_list errors;	  /* hm_eq_event, owned; these must be read first, as fi_eq(3) says */
+	struct hm_list errors; /* hm_eq_event, owned; these must be read first, as fi_eq(3) says */
 	struct hm_wait wait;
 	_Atomic uint32_t users; /* domains, address vectors, endpoints bound */
 };
@@ -120,7 +124,7 @@ struct hm_ep {
 	struct hm_eq *eq;
 	struct hm_cq *tx_cq, *rx_cq;
 	struct hm_cntr *cntr[NIC_CNTR_SLOTS];
-	pthread_mutex_t lock;	  /* protects binding against enable */
+	pthread_mutex_t lock; /* protects binding against enable */
 	_Atomic bool enabled;
 	bool tx_selective;
 	uint64_t caps;
@@ -180,8 +184,8 @@ int hm_cq_open(struct fid_domain *domain, struct fi_cq_attr *attr, struct fid_cq
 int hm_cntr_open(struct fid_domain *domain, struct fi_cntr_attr *attr, struct fid_cntr **cntr,
 		 void *context);
 int hm_ep_open(struct fid_domain *domain, struct fi_info *info, struct fid_ep **ep, void *context);
-int hm_ep_open2(struct fid_domain *domain, struct fi_info *info, struct fid_ep **ep,
-		uint64_t flags, void *context);
+int hm_ep_open2(struct fid_domain *domain, struct fi_info *info, struct fid_ep **ep, uint64_t flags,
+		void *context);
 int hm_query_atomic(struct fid_domain *domain, enum fi_datatype datatype, enum fi_op op,
 		    struct fi_atomic_attr *attr, uint64_t flags);
 int hm_xpu_ctx_open(struct fid_domain *domain, struct fi_xpu_attr *attr, struct fid_xpu_ctx **ctx,

@@ -4,12 +4,13 @@
 #include <string.h>
 
 #include "core/core.h"
+#include "core/info.h"
 
 /* ---- figures ---- */
 
 static int domain_stats(struct fid *fid, struct hmreg_domain_stats *out)
 {
-	struct hmreg_domain_stats stats = {.size = sizeof(stats)};
+	struct hmreg_domain_stats stats = { .size = sizeof(stats) };
 	struct hm_domain *domain;
 
 	if (!fid || fid->fclass != FI_CLASS_DOMAIN || !out || out->size < sizeof(out->size)) {
@@ -66,6 +67,13 @@ static int check_empty(struct hm_domain *domain)
 	return -FI_EBUSY;
 }
 
+static void free_domain(struct hm_domain *domain)
+{
+	hm_mr_domain_destroy(&domain->mr);
+	free(domain->nic);
+	free(domain);
+}
+
 static int domain_close(struct fid *fid)
 {
 	struct hm_domain *domain = hm_domain_of(fid);
@@ -79,11 +87,9 @@ static int domain_close(struct fid *fid)
 		hm_unuse(&domain->reg_eq->users);
 	if (domain->eq)
 		hm_unuse(&domain->eq->users);
-	hm_mr_domain_destroy(&domain->mr);
 	hm_unuse(&domain->fabric->users);
 	hm_fid_end(fid);
-	free(domain->nic);
-	free(domain);
+	free_domain(domain);
 	return 0;
 }
 
@@ -222,18 +228,20 @@ static int agreed_mode(const struct fi_info *info, int *mode)
 		return 0;
 	}
 	if (asked == FI_MR_BASIC) {
-		*mode = FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY;
+		*mode = HM_MR_BASIC_BITS;
 		if (info->mode & FI_LOCAL_MR)
 			*mode |= FI_MR_LOCAL;
 		return 0;
 	}
 	if (asked & (FI_MR_BASIC | FI_MR_SCALABLE)) {
-		HM_WARN(FI_LOG_DOMAIN, "FI_MR_BASIC and FI_MR_SCALABLE stand alone, mr_mode is 0x%x",
+		HM_WARN(FI_LOG_DOMAIN,
+			"FI_MR_BASIC and FI_MR_SCALABLE stand alone, mr_mode is 0x%x",
 			(unsigned)asked);
 		return -FI_EINVAL;
 	}
 	if (asked & ~HM_MR_MODES) {
-		HM_WARN(FI_LOG_DOMAIN, "unknown mr_mode bits 0x%x", (unsigned)(asked & ~HM_MR_MODES));
+		HM_WARN(FI_LOG_DOMAIN, "unknown mr_mode bits 0x%x",
+			(unsigned)(asked & ~HM_MR_MODES));
 		return -FI_EINVAL;
 	}
 	*mode = asked;
@@ -258,8 +266,8 @@ static int check_info(const struct hm_fabric *fabric, const struct fi_info *info
 	if (info->domain_attr->mr_mode == FI_MR_BASIC)
 		needed &= ~FI_MR_LOCAL;
 	if (needed & ~*mode) {
-		HM_WARN(FI_LOG_DOMAIN, "mr_mode 0x%x lacks bits 0x%x that %s needs", (unsigned)*mode,
-			(unsigned)(needed & ~*mode), (*port)->domain_name);
+		HM_WARN(FI_LOG_DOMAIN, "mr_mode 0x%x lacks bits 0x%x that %s needs",
+			(unsigned)*mode, (unsigned)(needed & ~*mode), (*port)->domain_name);
 		return -FI_EINVAL;
 	}
 	*mode = needed | (*mode & FI_MR_LOCAL & (*port)->mr_mode);
@@ -276,47 +284,37 @@ static int check_info(const struct hm_fabric *fabric, const struct fi_info *info
 	return 0;
 }
 
-static struct nic_domain *new_nic_domain(const struct nic_port *port, const struct fi_info *info,
-					 int mode)
+/* Everything but what the NIC makes of it. */
+static int new_domain(const struct hm_fabric *fabric, const struct nic_port *port,
+		      const struct fi_info *info, int mode, struct hm_domain **out)
 {
+	struct hm_domain *domain = calloc(1, sizeof(*domain));
 	struct nic_domain *nic = calloc(1, port->ops->domain_size);
+	int ret = -FI_ENOMEM;
 
-	if (!nic)
-		return NULL;
+	if (!domain || !nic) {
+		HM_WARN(FI_LOG_DOMAIN, "no memory for a domain");
+		goto free_both;
+	}
 	nic->ops = port->ops;
 	nic->port = port;
 	nic->mr_mode = mode;
 	nic->caps = info->caps ? info->caps : port->caps;
-	return nic;
-}
-
-/* Everything but what the NIC makes of it.  NULL: no memory. */
-static struct hm_domain *new_domain(const struct hm_fabric *fabric, const struct nic_port *port,
-				    const struct fi_info *info, int mode)
-{
-	struct hm_domain *domain = calloc(1, sizeof(*domain));
-
-	if (!domain)
-		goto no_memory;
-	domain->nic = new_nic_domain(port, info, mode);
-	if (!domain->nic)
-		goto free_domain;
-	domain->mr.nic = domain->nic;
-	domain->mr.api_version = domain->api_version = fabric->fabric.api_version;
-	if (hm_mr_domain_init(&domain->mr) != 0)
-		goto free_nic;
-	domain->caps = domain->nic->caps;
-	domain->mode = info->mode;
+	domain->nic = nic;
+	domain->api_version = fabric->fabric.api_version;
 	domain->ignores_desc = FI_VERSION_LT(domain->api_version, FI_VERSION(1, 22)) &&
 			       !(mode & FI_MR_LOCAL);
-	return domain;
-free_nic:
-	free(domain->nic);
-free_domain:
+	domain->mr.nic = nic;
+	domain->mr.api_version = domain->api_version;
+	ret = hm_mr_domain_init(&domain->mr);
+	if (ret != 0)
+		goto free_both;
+	*out = domain;
+	return 0;
+free_both:
+	free(nic);
 	free(domain);
-no_memory:
-	HM_WARN(FI_LOG_DOMAIN, "no memory for a domain");
-	return NULL;
+	return ret;
 }
 
 int hm_domain_open2(struct fid_fabric *fid, struct fi_info *info, struct fid_domain **out,
@@ -339,18 +337,16 @@ int hm_domain_open2(struct fid_fabric *fid, struct fi_info *info, struct fid_dom
 	ret = check_info(fabric, info, &port, &mode);
 	if (ret != 0)
 		return ret;
-	domain = new_domain(fabric, port, info, mode);
-	if (!domain)
-		return -FI_ENOMEM;
+	ret = new_domain(fabric, port, info, mode, &domain);
+	if (ret != 0)
+		return ret;
 	ret = port->ops->domain_open(domain->nic);
 	if (ret != 0) {
-		hm_mr_domain_destroy(&domain->mr);
-		free(domain->nic);
-		free(domain);
+		free_domain(domain);
 		return ret;
 	}
 	domain->fabric = fabric;
-	domain->domain.fid = (struct fid){FI_CLASS_DOMAIN, context, &domain_fid_ops};
+	domain->domain.fid = (struct fid){ FI_CLASS_DOMAIN, context, &domain_fid_ops };
 	domain->domain.ops = &domain_ops;
 	domain->domain.mr = &hm_mr_ops;
 	hm_use(&fabric->users);

@@ -5,8 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/ep_open.h"
-
 /* ---- checks that the data calls share ---- */
 
 int hm_ep_refuse(const struct hm_ep *ep, uint64_t need, const char *call)
@@ -43,8 +41,9 @@ int hm_locals_add(struct hm_ep *ep, struct hm_locals *locals, const void *buf, s
 		return -FI_EINVAL;
 	}
 	seg->region = NULL;
-	if (!inject && !(ep->domain->ignores_desc)) {
-		ret = nic_local_acquire(ep->domain->nic, desc, buf, len, access, call, &seg->region);
+	if (!inject && !ep->domain->ignores_desc) {
+		ret = nic_local_acquire(ep->domain->nic, desc, buf, len, access, call,
+					&seg->region);
 		if (ret != 0)
 			return ret;
 	}
@@ -87,6 +86,16 @@ int hm_ep_check_flags(uint64_t flags, uint64_t allowed, const char *call)
 	HM_WARN(FI_LOG_EP_DATA, "%s: unknown or unsupported flags 0x%lx", call,
 		(unsigned long)(flags & ~allowed));
 	return -FI_EBADFLAGS;
+}
+
+int hm_ep_check_msg(const void *msg, uint64_t flags, uint64_t allowed, const char *call)
+{
+	int ret = hm_ep_check_flags(flags, allowed, call);
+
+	if (ret != 0 || msg)
+		return ret;
+	HM_WARN(FI_LOG_EP_DATA, "%s: msg is NULL", call);
+	return -FI_EINVAL;
 }
 
 int hm_ep_check_len(const struct hm_ep *ep, size_t len, uint64_t flags, const char *call)
@@ -254,8 +263,9 @@ static int bind_locked(struct hm_ep *ep, struct fid *bfid, uint64_t flags)
 	case FI_CLASS_EQ:
 		return bind_eq(ep, hm_eq_of(bfid), flags);
 	default:
-		return refuse_bind("an endpoint takes address vectors, completion queues, counters, "
-				   "event queues");
+		return refuse_bind(
+			"an endpoint takes address vectors, completion queues, counters, "
+			"event queues");
 	}
 }
 
@@ -285,11 +295,13 @@ static int check_bound(const struct hm_ep *ep)
 		return -FI_ENOAV;
 	}
 	if (sends && !ep->tx_cq && !tx_cntr) {
-		HM_WARN(FI_LOG_EP_CTRL, "enable: no completion queue or counter for transmits");
+		HM_WARN(FI_LOG_EP_CTRL, "enable: no completion queue or counter for transmits "
+					"(fi_ep_bind, FI_TRANSMIT)");
 		return -FI_ENOCQ;
 	}
 	if ((ep->caps & FI_RECV) && !ep->rx_cq && !ep->cntr[NIC_CNTR_RECV]) {
-		HM_WARN(FI_LOG_EP_CTRL, "enable: no completion queue or counter for receives");
+		HM_WARN(FI_LOG_EP_CTRL, "enable: no completion queue or counter for receives "
+					"(fi_ep_bind, FI_RECV)");
 		return -FI_ENOCQ;
 	}
 	return 0;
@@ -353,6 +365,9 @@ static int ep_control(struct fid *fid, int command, void *arg)
 	case FI_GETOPSFLAG:
 	case FI_SETOPSFLAG:
 		return ops_flags(ep, command, arg);
+	case FI_ALIAS:
+		HM_WARN(FI_LOG_EP_CTRL, "aliases of endpoints are not offered");
+		return -FI_ENOSYS;
 	default:
 		return hm_no_control(fid, command, arg);
 	}
@@ -381,25 +396,26 @@ static int check_limits(const struct nic_port *port, const struct fi_info *info)
 		const char *name;
 		size_t asked, offered;
 	} limit[] = {
-		{"tx_attr->inject_size", tx->inject_size, port->inject_size},
-		{"tx_attr->size", tx->size, port->tx_size},
-		{"tx_attr->iov_limit", tx->iov_limit, port->iov_limit},
-		{"tx_attr->rma_iov_limit", tx->rma_iov_limit, port->rma_iov_limit},
-		{"rx_attr->size", rx->size, port->rx_size},
-		{"rx_attr->iov_limit", rx->iov_limit, port->iov_limit},
-		{"ep_attr->max_msg_size", info->ep_attr ? info->ep_attr->max_msg_size : 0,
-		 port->max_msg_size},
+		{ "tx_attr->inject_size", tx->inject_size, port->inject_size },
+		{ "tx_attr->size", tx->size, port->tx_size },
+		{ "tx_attr->iov_limit", tx->iov_limit, port->iov_limit },
+		{ "tx_attr->rma_iov_limit", tx->rma_iov_limit, port->rma_iov_limit },
+		{ "rx_attr->size", rx->size, port->rx_size },
+		{ "rx_attr->iov_limit", rx->iov_limit, port->iov_limit },
+		{ "ep_attr->max_msg_size", info->ep_attr ? info->ep_attr->max_msg_size : 0,
+		  port->max_msg_size },
 	};
-	int ret = hm_ep_check_flags(tx->op_flags, HM_TX_OP_FLAGS, "fi_endpoint (tx_attr->op_flags)");
+	int ret =
+		hm_ep_check_flags(tx->op_flags, HM_TX_OP_FLAGS, "fi_endpoint (tx_attr->op_flags)");
 
 	if (ret == 0)
 		ret = hm_ep_check_flags(rx->op_flags, HM_RX_OP_FLAGS,
 					"fi_endpoint (rx_attr->op_flags)");
-	for (size_t i = 0; ret == 0 && i < sizeof(limit) / sizeof(limit[0]); i++) {
+	for (size_t i = 0; ret == 0 && i < count_of(limit); i++) {
 		if (limit[i].asked <= limit[i].offered)
 			continue;
-		HM_WARN(FI_LOG_EP_CTRL, "%s is %zu, the limit is %zu", limit[i].name, limit[i].asked,
-			limit[i].offered);
+		HM_WARN(FI_LOG_EP_CTRL, "%s is %zu, the limit is %zu", limit[i].name,
+			limit[i].asked, limit[i].offered);
 		ret = -FI_EINVAL;
 	}
 	return ret;
@@ -407,7 +423,7 @@ static int check_limits(const struct nic_port *port, const struct fi_info *info)
 
 static int check_ep_info(const struct hm_domain *domain, const struct fi_info *info)
 {
-	uint64_t caps = info->caps ? info->caps : domain->caps;
+	uint64_t caps = info->caps ? info->caps : domain->nic->caps;
 
 	if (hm_info_port(info) != domain->nic->port) {
 		HM_WARN(FI_LOG_EP_CTRL, "the info is of another domain");
@@ -442,7 +458,7 @@ static void take_attributes(struct hm_ep *ep, const struct fi_info *info)
 	const struct fi_tx_attr *tx = info->tx_attr;
 	const struct fi_rx_attr *rx = info->rx_attr;
 
-	ep->caps = info->caps ? info->caps : ep->domain->caps;
+	ep->caps = info->caps ? info->caps : ep->domain->nic->caps;
 	ep->tx_op_flags = tx ? tx->op_flags : 0;
 	ep->rx_op_flags = rx ? rx->op_flags : 0;
 	ep->inject_size = tx ? tx->inject_size : port->inject_size;
@@ -489,7 +505,7 @@ int hm_ep_open2(struct fid_domain *fid, struct fi_info *info, struct fid_ep **ou
 	if (ret != 0)
 		goto free_nic;
 	pthread_mutex_init(&ep->lock, NULL);
-	ep->ep.fid = (struct fid){FI_CLASS_EP, context, &ep_fid_ops};
+	ep->ep.fid = (struct fid){ FI_CLASS_EP, context, &ep_fid_ops };
 	hm_ep_set_ops(&ep->ep);
 	hm_use(&domain->users);
 	atomic_fetch_add(&domain->endpoints, 1);

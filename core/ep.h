@@ -1,13 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the files of the endpoint share: checks of a call's arguments on their way to the NIC. */
+/* What the files of the endpoint share: its tables, and checks of arguments on their way to the NIC. */
 #ifndef HM_EP_H
 #define HM_EP_H
 
 #include "core/core.h"
 
-extern struct fi_ops_msg hm_ep_msg_ops;	      /* ep_msg.c */
-extern struct fi_ops_rma hm_ep_rma_ops;	      /* ep_rma.c */
-extern struct fi_ops_atomic hm_ep_atomic_ops; /* ep_atomic.c */
+extern struct fi_ops_msg hm_ep_msg_ops;		 /* ep_msg.c */
+extern struct fi_ops_rma hm_ep_rma_ops;		 /* ep_rma.c */
+extern struct fi_ops_atomic hm_ep_atomic_ops;	 /* ep_atomic.c */
+extern struct fi_ops_tagged hm_ep_no_tagged_ops; /* ep_refuse.c */
+extern struct fi_ops_collective hm_ep_no_collective_ops;
+
+/* Point the endpoint at all its tables; what it does not offer refuses with -FI_ENOSYS (ep_ops.c). */
+void hm_ep_set_ops(struct fid_ep *ep);
 
 /* Local segments of one call; the regions are referenced until hm_locals_release. */
 struct hm_locals {
@@ -53,9 +58,11 @@ int hm_locals_addv(struct hm_ep *ep, struct hm_locals *locals, const struct iove
 		   size_t count, uint64_t access, bool inject, const char *call);
 void hm_locals_release(struct hm_locals *locals);
 
-/* Flags of a msg-style call: 0, or -FI_EBADFLAGS / -FI_EINVAL with a log line. */
+/* Flags that a caller gave: 0, or -FI_EBADFLAGS with a log line. */
 int hm_ep_check_flags(uint64_t flags, uint64_t allowed, const char *call);
-/* A payload that is to be injected, or sent at all, fits: 0, -FI_EINVAL, -FI_EMSGSIZE. */
+/* The same, and -FI_EINVAL where there is no msg. */
+int hm_ep_check_msg(const void *msg, uint64_t flags, uint64_t allowed, const char *call);
+/* A payload that is to be injected, or sent at all, fits: 0, or -FI_EINVAL / -FI_EMSGSIZE, logged. */
 int hm_ep_check_len(const struct hm_ep *ep, size_t len, uint64_t flags, const char *call);
 
 /* Flags of a call without a flags parameter. */

@@ -14,7 +14,7 @@ struct atomic_call {
 	fi_addr_t addr;
 	enum fi_datatype datatype;
 	enum fi_op op;
-	uint64_t flags, data;
+	uint64_t flags;
 	void *context;
 };
 
@@ -26,8 +26,8 @@ static int offered(const struct hm_ep *ep, const struct atomic_call *call, size_
 					 call->op, &most, size);
 
 	if (ret != 0)
-		HM_WARN(FI_LOG_EP_DATA, "%s: operation %d on datatype %d is not offered", call->name,
-			(int)call->op, (int)call->datatype);
+		HM_WARN(FI_LOG_EP_DATA, "%s: operation %d on datatype %d is not offered",
+			call->name, (int)call->op, (int)call->datatype);
 	return ret;
 }
 
@@ -116,7 +116,8 @@ static int add_operands(struct hm_ep *ep, const struct atomic_call *call, size_t
 	if ((!reads_only && o->local.len != len) ||
 	    (call->kind != NIC_OP_ATOMIC && o->result.len != len) ||
 	    (call->kind == NIC_OP_COMPARE && o->compare.len != len)) {
-		HM_WARN(FI_LOG_EP_DATA, "%s: %zu remote bytes; operands, results, compares: %zu %zu %zu",
+		HM_WARN(FI_LOG_EP_DATA,
+			"%s: %zu remote bytes; operands, results, compares: %zu %zu %zu",
 			call->name, len, o->local.len, o->result.len, o->compare.len);
 		return -FI_EINVAL;
 	}
@@ -126,23 +127,23 @@ static int add_operands(struct hm_ep *ep, const struct atomic_call *call, size_t
 static ssize_t post(struct hm_ep *ep, const struct atomic_call *call, const struct operands *o,
 		    const struct fi_rma_iov *remote, size_t len)
 {
-	struct nic_wr wr = {.op = call->kind,
-			    .datatype = call->datatype,
-			    .atomic_op = call->op,
-			    .flags = call->flags,
-			    .comp_flags = FI_ATOMIC | (call->kind == NIC_OP_ATOMIC ? FI_WRITE : FI_READ),
-			    .peer = hm_ep_peer(ep, call->addr, call->name),
-			    .local = o->local.seg,
-			    .result = o->result.seg,
-			    .compare = o->compare.seg,
-			    .remote = remote,
-			    .local_count = o->local.count,
-			    .result_count = o->result.count,
-			    .compare_count = o->compare.count,
-			    .remote_count = (uint32_t)call->remote_count,
-			    .len = len,
-			    .context = call->context,
-			    .data = call->data};
+	struct nic_wr wr = { .op = call->kind,
+			     .datatype = call->datatype,
+			     .atomic_op = call->op,
+			     .flags = call->flags,
+			     .comp_flags = FI_ATOMIC |
+					   (call->kind == NIC_OP_ATOMIC ? FI_WRITE : FI_READ),
+			     .peer = hm_ep_peer(ep, call->addr, call->name),
+			     .local = o->local.seg,
+			     .result = o->result.seg,
+			     .compare = o->compare.seg,
+			     .remote = remote,
+			     .local_count = o->local.count,
+			     .result_count = o->result.count,
+			     .compare_count = o->compare.count,
+			     .remote_count = (uint32_t)call->remote_count,
+			     .len = len,
+			     .context = call->context };
 
 	return wr.peer ? ep->domain->nic->ops->post(ep->nic, &wr) : -FI_EINVAL;
 }
@@ -180,7 +181,7 @@ static ssize_t run(struct fid_ep *fid, const struct atomic_call *call)
 /* Vector on the local side, one range on the other. */
 static ssize_t run_v(struct fid_ep *ep, struct atomic_call *call, uint64_t addr, uint64_t key)
 {
-	struct fi_rma_ioc remote = {addr, 0, key};
+	struct fi_rma_ioc remote = { addr, 0, key };
 	const struct fi_ioc *list = call->kind == NIC_OP_ATOMIC ? call->iov : call->result;
 	size_t n = call->kind == NIC_OP_ATOMIC ? call->count : call->result_count;
 
@@ -195,14 +196,10 @@ static ssize_t run_v(struct fid_ep *ep, struct atomic_call *call, uint64_t addr,
 static ssize_t run_msg(struct fid_ep *ep, struct atomic_call *call, const struct fi_msg_atomic *msg,
 		       uint64_t flags)
 {
-	int ret = hm_ep_check_flags(flags, HM_TX_FLAGS & ~FI_REMOTE_CQ_DATA, call->name);
+	int ret = hm_ep_check_msg(msg, flags, HM_TX_FLAGS & ~FI_REMOTE_CQ_DATA, call->name);
 
 	if (ret != 0)
 		return ret;
-	if (!msg) {
-		HM_WARN(FI_LOG_EP_DATA, "%s: msg is NULL", call->name);
-		return -FI_EINVAL;
-	}
 	call->iov = msg->msg_iov;
 	call->desc = msg->desc;
 	call->count = msg->iov_count;
@@ -211,7 +208,6 @@ static ssize_t run_msg(struct fid_ep *ep, struct atomic_call *call, const struct
 	call->addr = msg->addr;
 	call->datatype = msg->datatype;
 	call->op = msg->op;
-	call->data = msg->data;
 	call->context = msg->context;
 	call->flags = hm_ep_msg_flags(hm_ep_of(&ep->fid), flags);
 	return run(ep, call);
@@ -221,16 +217,16 @@ static ssize_t atomic_writev(struct fid_ep *ep, const struct fi_ioc *iov, void *
 			     fi_addr_t dest_addr, uint64_t addr, uint64_t key,
 			     enum fi_datatype datatype, enum fi_op op, void *context)
 {
-	struct atomic_call call = {.kind = NIC_OP_ATOMIC,
-				   .name = "fi_atomic",
-				   .iov = iov,
-				   .desc = desc,
-				   .count = count,
-				   .addr = dest_addr,
-				   .datatype = datatype,
-				   .op = op,
-				   .flags = hm_ep_tx_flags(hm_ep_of(&ep->fid)),
-				   .context = context};
+	struct atomic_call call = { .kind = NIC_OP_ATOMIC,
+				    .name = "fi_atomic",
+				    .iov = iov,
+				    .desc = desc,
+				    .count = count,
+				    .addr = dest_addr,
+				    .datatype = datatype,
+				    .op = op,
+				    .flags = hm_ep_tx_flags(hm_ep_of(&ep->fid)),
+				    .context = context };
 
 	return run_v(ep, &call, addr, key);
 }
@@ -239,14 +235,14 @@ static ssize_t atomic_write(struct fid_ep *ep, const void *buf, size_t count, vo
 			    fi_addr_t dest_addr, uint64_t addr, uint64_t key,
 			    enum fi_datatype datatype, enum fi_op op, void *context)
 {
-	struct fi_ioc ioc = {(void *)(uintptr_t)buf, count};
+	struct fi_ioc ioc = { (void *)(uintptr_t)buf, count };
 
 	return atomic_writev(ep, &ioc, &desc, 1, dest_addr, addr, key, datatype, op, context);
 }
 
 static ssize_t atomic_writemsg(struct fid_ep *ep, const struct fi_msg_atomic *msg, uint64_t flags)
 {
-	struct atomic_call call = {.kind = NIC_OP_ATOMIC, .name = "fi_atomicmsg"};
+	struct atomic_call call = { .kind = NIC_OP_ATOMIC, .name = "fi_atomicmsg" };
 
 	return run_msg(ep, &call, msg, flags);
 }
@@ -254,15 +250,15 @@ static ssize_t atomic_writemsg(struct fid_ep *ep, const struct fi_msg_atomic *ms
 static ssize_t atomic_inject(struct fid_ep *ep, const void *buf, size_t count, fi_addr_t dest_addr,
 			     uint64_t addr, uint64_t key, enum fi_datatype datatype, enum fi_op op)
 {
-	struct fi_ioc ioc = {(void *)(uintptr_t)buf, count};
-	struct atomic_call call = {.kind = NIC_OP_ATOMIC,
-				   .name = "fi_inject_atomic",
-				   .iov = &ioc,
-				   .count = 1,
-				   .addr = dest_addr,
-				   .datatype = datatype,
-				   .op = op,
-				   .flags = hm_ep_inject_flags(hm_ep_of(&ep->fid), 0)};
+	struct fi_ioc ioc = { (void *)(uintptr_t)buf, count };
+	struct atomic_call call = { .kind = NIC_OP_ATOMIC,
+				    .name = "fi_inject_atomic",
+				    .iov = &ioc,
+				    .count = 1,
+				    .addr = dest_addr,
+				    .datatype = datatype,
+				    .op = op,
+				    .flags = hm_ep_inject_flags(hm_ep_of(&ep->fid), 0) };
 
 	return run_v(ep, &call, addr, key);
 }
@@ -273,19 +269,19 @@ static ssize_t atomic_readwritev(struct fid_ep *ep, const struct fi_ioc *iov, vo
 				 uint64_t key, enum fi_datatype datatype, enum fi_op op,
 				 void *context)
 {
-	struct atomic_call call = {.kind = NIC_OP_FETCH,
-				   .name = "fi_fetch_atomic",
-				   .iov = iov,
-				   .desc = desc,
-				   .count = count,
-				   .result = resultv,
-				   .result_desc = result_desc,
-				   .result_count = result_count,
-				   .addr = dest_addr,
-				   .datatype = datatype,
-				   .op = op,
-				   .flags = hm_ep_tx_flags(hm_ep_of(&ep->fid)),
-				   .context = context};
+	struct atomic_call call = { .kind = NIC_OP_FETCH,
+				    .name = "fi_fetch_atomic",
+				    .iov = iov,
+				    .desc = desc,
+				    .count = count,
+				    .result = resultv,
+				    .result_desc = result_desc,
+				    .result_count = result_count,
+				    .addr = dest_addr,
+				    .datatype = datatype,
+				    .op = op,
+				    .flags = hm_ep_tx_flags(hm_ep_of(&ep->fid)),
+				    .context = context };
 
 	return run_v(ep, &call, addr, key);
 }
@@ -295,7 +291,7 @@ static ssize_t atomic_readwrite(struct fid_ep *ep, const void *buf, size_t count
 				uint64_t key, enum fi_datatype datatype, enum fi_op op,
 				void *context)
 {
-	struct fi_ioc ioc = {(void *)(uintptr_t)buf, count}, res = {result, count};
+	struct fi_ioc ioc = { (void *)(uintptr_t)buf, count }, res = { result, count };
 
 	return atomic_readwritev(ep, &ioc, &desc, 1, &res, &result_desc, 1, dest_addr, addr, key,
 				 datatype, op, context);
@@ -305,11 +301,11 @@ static ssize_t atomic_readwritemsg(struct fid_ep *ep, const struct fi_msg_atomic
 				   struct fi_ioc *resultv, void **result_desc, size_t result_count,
 				   uint64_t flags)
 {
-	struct atomic_call call = {.kind = NIC_OP_FETCH,
-				   .name = "fi_fetch_atomicmsg",
-				   .result = resultv,
-				   .result_desc = result_desc,
-				   .result_count = result_count};
+	struct atomic_call call = { .kind = NIC_OP_FETCH,
+				    .name = "fi_fetch_atomicmsg",
+				    .result = resultv,
+				    .result_desc = result_desc,
+				    .result_count = result_count };
 
 	return run_msg(ep, &call, msg, flags);
 }
@@ -321,22 +317,22 @@ static ssize_t atomic_compwritev(struct fid_ep *ep, const struct fi_ioc *iov, vo
 				 uint64_t key, enum fi_datatype datatype, enum fi_op op,
 				 void *context)
 {
-	struct atomic_call call = {.kind = NIC_OP_COMPARE,
-				   .name = "fi_compare_atomic",
-				   .iov = iov,
-				   .desc = desc,
-				   .count = count,
-				   .result = resultv,
-				   .result_desc = result_desc,
-				   .result_count = result_count,
-				   .compare = comparev,
-				   .compare_desc = compare_desc,
-				   .compare_count = compare_count,
-				   .addr = dest_addr,
-				   .datatype = datatype,
-				   .op = op,
-				   .flags = hm_ep_tx_flags(hm_ep_of(&ep->fid)),
-				   .context = context};
+	struct atomic_call call = { .kind = NIC_OP_COMPARE,
+				    .name = "fi_compare_atomic",
+				    .iov = iov,
+				    .desc = desc,
+				    .count = count,
+				    .result = resultv,
+				    .result_desc = result_desc,
+				    .result_count = result_count,
+				    .compare = comparev,
+				    .compare_desc = compare_desc,
+				    .compare_count = compare_count,
+				    .addr = dest_addr,
+				    .datatype = datatype,
+				    .op = op,
+				    .flags = hm_ep_tx_flags(hm_ep_of(&ep->fid)),
+				    .context = context };
 
 	return run_v(ep, &call, addr, key);
 }
@@ -346,8 +342,8 @@ static ssize_t atomic_compwrite(struct fid_ep *ep, const void *buf, size_t count
 				void *result_desc, fi_addr_t dest_addr, uint64_t addr, uint64_t key,
 				enum fi_datatype datatype, enum fi_op op, void *context)
 {
-	struct fi_ioc ioc = {(void *)(uintptr_t)buf, count}, res = {result, count},
-		      cmp = {(void *)(uintptr_t)compare, count};
+	struct fi_ioc ioc = { (void *)(uintptr_t)buf, count }, res = { result, count },
+		      cmp = { (void *)(uintptr_t)compare, count };
 
 	return atomic_compwritev(ep, &ioc, &desc, 1, &cmp, &compare_desc, 1, &res, &result_desc, 1,
 				 dest_addr, addr, key, datatype, op, context);
@@ -358,14 +354,14 @@ static ssize_t atomic_compwritemsg(struct fid_ep *ep, const struct fi_msg_atomic
 				   size_t compare_count, struct fi_ioc *resultv, void **result_desc,
 				   size_t result_count, uint64_t flags)
 {
-	struct atomic_call call = {.kind = NIC_OP_COMPARE,
-				   .name = "fi_compare_atomicmsg",
-				   .result = resultv,
-				   .result_desc = result_desc,
-				   .result_count = result_count,
-				   .compare = comparev,
-				   .compare_desc = compare_desc,
-				   .compare_count = compare_count};
+	struct atomic_call call = { .kind = NIC_OP_COMPARE,
+				    .name = "fi_compare_atomicmsg",
+				    .result = resultv,
+				    .result_desc = result_desc,
+				    .result_count = result_count,
+				    .compare = comparev,
+				    .compare_desc = compare_desc,
+				    .compare_count = compare_count };
 
 	return run_msg(ep, &call, msg, flags);
 }

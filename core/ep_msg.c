@@ -8,13 +8,13 @@ static ssize_t send_vector(struct fid_ep *fid, const struct fi_msg *msg, uint64_
 			   const char *call)
 {
 	struct hm_ep *ep = hm_ep_of(&fid->fid);
-	struct hm_locals locals = {.count = 0};
-	struct nic_wr wr = {.op = NIC_OP_SEND,
-			    .flags = flags,
-			    .comp_flags = FI_MSG | FI_SEND,
-			    .local = locals.seg,
-			    .context = msg->context,
-			    .data = msg->data};
+	struct hm_locals locals = { .count = 0 };
+	struct nic_wr wr = { .op = NIC_OP_SEND,
+			     .flags = flags,
+			     .comp_flags = FI_MSG | FI_SEND,
+			     .local = locals.seg,
+			     .context = msg->context,
+			     .data = msg->data };
 	ssize_t ret = hm_ep_check(ep, FI_MSG | FI_SEND, call);
 
 	if (ret != 0)
@@ -38,13 +38,13 @@ static ssize_t send_vector(struct fid_ep *fid, const struct fi_msg *msg, uint64_
 static ssize_t send_one(struct fid_ep *ep, const void *buf, size_t len, void *desc, uint64_t data,
 			fi_addr_t dest_addr, void *context, uint64_t flags, const char *call)
 {
-	struct iovec iov = {(void *)(uintptr_t)buf, len};
-	struct fi_msg msg = {.msg_iov = &iov,
-			     .desc = &desc,
-			     .iov_count = 1,
-			     .addr = dest_addr,
-			     .context = context,
-			     .data = data};
+	struct iovec iov = { (void *)(uintptr_t)buf, len };
+	struct fi_msg msg = { .msg_iov = &iov,
+			      .desc = &desc,
+			      .iov_count = 1,
+			      .addr = dest_addr,
+			      .context = context,
+			      .data = data };
 
 	return send_vector(ep, &msg, flags, call);
 }
@@ -59,25 +59,21 @@ static ssize_t msg_send(struct fid_ep *ep, const void *buf, size_t len, void *de
 static ssize_t msg_sendv(struct fid_ep *ep, const struct iovec *iov, void **desc, size_t count,
 			 fi_addr_t dest_addr, void *context)
 {
-	struct fi_msg msg = {.msg_iov = iov,
-			     .desc = desc,
-			     .iov_count = count,
-			     .addr = dest_addr,
-			     .context = context};
+	struct fi_msg msg = { .msg_iov = iov,
+			      .desc = desc,
+			      .iov_count = count,
+			      .addr = dest_addr,
+			      .context = context };
 
 	return send_vector(ep, &msg, hm_ep_tx_flags(hm_ep_of(&ep->fid)), "fi_sendv");
 }
 
 static ssize_t msg_sendmsg(struct fid_ep *ep, const struct fi_msg *msg, uint64_t flags)
 {
-	int ret = hm_ep_check_flags(flags, HM_TX_FLAGS, "fi_sendmsg");
+	int ret = hm_ep_check_msg(msg, flags, HM_TX_FLAGS, "fi_sendmsg");
 
 	if (ret != 0)
 		return ret;
-	if (!msg) {
-		HM_WARN(FI_LOG_EP_DATA, "fi_sendmsg: msg is NULL");
-		return -FI_EINVAL;
-	}
 	return send_vector(ep, msg, hm_ep_msg_flags(hm_ep_of(&ep->fid), flags), "fi_sendmsg");
 }
 
@@ -98,8 +94,7 @@ static ssize_t msg_injectdata(struct fid_ep *ep, const void *buf, size_t len, ui
 			      fi_addr_t dest_addr)
 {
 	return send_one(ep, buf, len, NULL, data, dest_addr, NULL,
-			hm_ep_inject_flags(hm_ep_of(&ep->fid), FI_REMOTE_CQ_DATA),
-			"fi_injectdata");
+			hm_ep_inject_flags(hm_ep_of(&ep->fid), FI_REMOTE_CQ_DATA), "fi_injectdata");
 }
 
 /* ---- receiving ---- */
@@ -118,12 +113,12 @@ static ssize_t recv_vector(struct fid_ep *fid, const struct fi_msg *msg, uint64_
 			   const char *call)
 {
 	struct hm_ep *ep = hm_ep_of(&fid->fid);
-	struct hm_locals locals = {.count = 0};
-	struct nic_recv recv = {.iov = msg->msg_iov,
-				.desc = ep->domain->ignores_desc ? NULL : msg->desc,
-				.count = msg->iov_count,
-				.flags = flags,
-				.context = msg->context};
+	struct hm_locals locals = { .count = 0 };
+	struct nic_recv recv = { .iov = msg->msg_iov,
+				 .desc = ep->domain->ignores_desc ? NULL : msg->desc,
+				 .count = msg->iov_count,
+				 .flags = flags,
+				 .context = msg->context };
 	ssize_t ret = hm_ep_check(ep, FI_MSG | FI_RECV, call);
 
 	if (ret == 0)
@@ -147,12 +142,10 @@ static uint64_t rx_flags(struct fid_ep *ep)
 static ssize_t msg_recv(struct fid_ep *ep, void *buf, size_t len, void *desc, fi_addr_t src_addr,
 			void *context)
 {
-	struct iovec iov = {buf, len};
-	struct fi_msg msg = {.msg_iov = &iov,
-			     .desc = &desc,
-			     .iov_count = 1,
-			     .addr = src_addr,
-			     .context = context};
+	struct iovec iov = { buf, len };
+	struct fi_msg msg = {
+		.msg_iov = &iov, .desc = &desc, .iov_count = 1, .addr = src_addr, .context = context
+	};
 
 	return recv_vector(ep, &msg, rx_flags(ep), "fi_recv");
 }
@@ -160,25 +153,21 @@ static ssize_t msg_recv(struct fid_ep *ep, void *buf, size_t len, void *desc, fi
 static ssize_t msg_recvv(struct fid_ep *ep, const struct iovec *iov, void **desc, size_t count,
 			 fi_addr_t src_addr, void *context)
 {
-	struct fi_msg msg = {.msg_iov = iov,
-			     .desc = desc,
-			     .iov_count = count,
-			     .addr = src_addr,
-			     .context = context};
+	struct fi_msg msg = { .msg_iov = iov,
+			      .desc = desc,
+			      .iov_count = count,
+			      .addr = src_addr,
+			      .context = context };
 
 	return recv_vector(ep, &msg, rx_flags(ep), "fi_recvv");
 }
 
 static ssize_t msg_recvmsg(struct fid_ep *ep, const struct fi_msg *msg, uint64_t flags)
 {
-	int ret = hm_ep_check_flags(flags, HM_RX_FLAGS, "fi_recvmsg");
+	int ret = hm_ep_check_msg(msg, flags, HM_RX_FLAGS, "fi_recvmsg");
 
 	if (ret != 0)
 		return ret;
-	if (!msg) {
-		HM_WARN(FI_LOG_EP_DATA, "fi_recvmsg: msg is NULL");
-		return -FI_EINVAL;
-	}
 	return recv_vector(ep, msg, flags, "fi_recvmsg");
 }
 

@@ -4,8 +4,6 @@
 
 #include <string.h>
 
-#include "core/ep_open.h"
-
 /* ---- names ---- */
 
 static int cm_getname(fid_t fid, void *addr, size_t *addrlen)

@@ -2,8 +2,6 @@
 /* Tagged messages and collectives: no endpoint is opened for them, so each call refuses. */
 #include "core/ep.h"
 
-#include "core/ep_open.h"
-
 static ssize_t refuse(const char *kind)
 {
 	HM_WARN(FI_LOG_EP_DATA, "the endpoint offers no %s", kind);
@@ -40,8 +38,8 @@ REFUSAL(tagged, sendv, struct fid_ep *ep, const struct iovec *iov, void **desc, 
 	fi_addr_t dest, uint64_t tag, void *context)
 REFUSAL(tagged, inject, struct fid_ep *ep, const void *buf, size_t len, fi_addr_t dest,
 	uint64_t tag)
-REFUSAL(tagged, senddata, struct fid_ep *ep, const void *buf, size_t len, void *desc,
-	uint64_t data, fi_addr_t dest, uint64_t tag, void *context)
+REFUSAL(tagged, senddata, struct fid_ep *ep, const void *buf, size_t len, void *desc, uint64_t data,
+	fi_addr_t dest, uint64_t tag, void *context)
 REFUSAL(tagged, injectdata, struct fid_ep *ep, const void *buf, size_t len, uint64_t data,
 	fi_addr_t dest, uint64_t tag)
 

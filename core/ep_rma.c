@@ -10,10 +10,10 @@ struct direction {
 	uint64_t comp_flags;
 };
 
-static const struct direction to_peer = {NIC_OP_WRITE, FI_RMA | FI_WRITE, FI_WRITE,
-					 FI_RMA | FI_WRITE};
-static const struct direction from_peer = {NIC_OP_READ, FI_RMA | FI_READ, FI_READ,
-					   FI_RMA | FI_READ};
+static const struct direction to_peer = { NIC_OP_WRITE, FI_RMA | FI_WRITE, FI_WRITE,
+					  FI_RMA | FI_WRITE };
+static const struct direction from_peer = { NIC_OP_READ, FI_RMA | FI_READ, FI_READ,
+					    FI_RMA | FI_READ };
 
 /* One local buffer, one remote range: the calls without a vector. */
 static ssize_t rma_one(struct fid_ep *fid, const struct direction *dir, const void *buf, size_t len,
@@ -21,7 +21,7 @@ static ssize_t rma_one(struct fid_ep *fid, const struct direction *dir, const vo
 		       uint64_t flags, uint64_t data, void *context, const char *call)
 {
 	struct hm_ep *ep = hm_ep_of(&fid->fid);
-	struct fi_rma_iov remote = {remote_addr, len, key};
+	struct fi_rma_iov remote = { remote_addr, len, key };
 	struct hm_locals locals;
 	struct nic_wr wr;
 	ssize_t ret;
@@ -85,15 +85,15 @@ static ssize_t rma_vector(struct fid_ep *fid, const struct direction *dir,
 			  const struct fi_msg_rma *msg, uint64_t flags, const char *call)
 {
 	struct hm_ep *ep = hm_ep_of(&fid->fid);
-	struct hm_locals locals = {.count = 0};
-	struct nic_wr wr = {.op = dir->op,
-			    .flags = flags,
-			    .comp_flags = dir->comp_flags,
-			    .local = locals.seg,
-			    .remote = msg->rma_iov,
-			    .remote_count = (uint32_t)msg->rma_iov_count,
-			    .context = msg->context,
-			    .data = msg->data};
+	struct hm_locals locals = { .count = 0 };
+	struct nic_wr wr = { .op = dir->op,
+			     .flags = flags,
+			     .comp_flags = dir->comp_flags,
+			     .local = locals.seg,
+			     .remote = msg->rma_iov,
+			     .remote_count = (uint32_t)msg->rma_iov_count,
+			     .context = msg->context,
+			     .data = msg->data };
 	ssize_t ret = hm_ep_check(ep, dir->need, call);
 
 	if (ret != 0)
@@ -129,14 +129,14 @@ static ssize_t rma_v(struct fid_ep *fid, const struct direction *dir, const stru
 		     void **desc, size_t count, fi_addr_t addr, uint64_t remote_addr, uint64_t key,
 		     void *context, const char *call)
 {
-	struct fi_rma_iov remote = {remote_addr, 0, key};
-	struct fi_msg_rma msg = {.msg_iov = iov,
-				 .desc = desc,
-				 .iov_count = count,
-				 .addr = addr,
-				 .rma_iov = &remote,
-				 .rma_iov_count = 1,
-				 .context = context};
+	struct fi_rma_iov remote = { remote_addr, 0, key };
+	struct fi_msg_rma msg = { .msg_iov = iov,
+				  .desc = desc,
+				  .iov_count = count,
+				  .addr = addr,
+				  .rma_iov = &remote,
+				  .rma_iov_count = 1,
+				  .context = context };
 
 	/* a sum that overflows is found by the checks of the vector itself */
 	for (size_t i = 0; iov && i < count && i < NIC_IOV_MAX; i++)
@@ -148,14 +148,10 @@ static ssize_t rma_msg(struct fid_ep *fid, const struct direction *dir,
 		       const struct fi_msg_rma *msg, uint64_t flags, uint64_t allowed,
 		       const char *call)
 {
-	int ret = hm_ep_check_flags(flags, allowed, call);
+	int ret = hm_ep_check_msg(msg, flags, allowed, call);
 
 	if (ret != 0)
 		return ret;
-	if (!msg) {
-		HM_WARN(FI_LOG_EP_DATA, "%s: msg is NULL", call);
-		return -FI_EINVAL;
-	}
 	return rma_vector(fid, dir, msg, hm_ep_msg_flags(hm_ep_of(&fid->fid), flags), call);
 }
 

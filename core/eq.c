@@ -125,10 +125,11 @@ static bool try_read(void *arg)
 	return r->ret != -FI_EAGAIN;
 }
 
-static int check_read(const struct eq_read *r, uint64_t flags)
+static int start_read(struct eq_read *r, struct fid_eq *fid, uint32_t *event, void *buf, size_t len,
+		      uint64_t flags)
 {
-	if (!r->event || (!r->buf && r->len)) {
-		HM_WARN(FI_LOG_EQ, "fi_eq_read: NULL %s", r->event ? "buffer" : "event");
+	if (!event || (!buf && len)) {
+		HM_WARN(FI_LOG_EQ, "fi_eq_read: NULL %s", event ? "buffer" : "event");
 		return -FI_EINVAL;
 	}
 	if (flags & ~(uint64_t)FI_PEEK) {
@@ -136,20 +137,20 @@ static int check_read(const struct eq_read *r, uint64_t flags)
 			(unsigned long long)flags);
 		return -FI_EBADFLAGS;
 	}
-	return 0;
-}
-
-static ssize_t eq_read(struct fid_eq *fid, uint32_t *event, void *buf, size_t len, uint64_t flags)
-{
-	struct hm_eq *eq = hm_eq_of(&fid->fid);
-	struct eq_read r = {
-		.eq = eq,
+	*r = (struct eq_read){
+		.eq = hm_eq_of(&fid->fid),
 		.event = event,
 		.buf = buf,
 		.len = len,
 		.peek = (flags & FI_PEEK) != 0,
 	};
-	int ret = check_read(&r, flags);
+	return 0;
+}
+
+static ssize_t eq_read(struct fid_eq *fid, uint32_t *event, void *buf, size_t len, uint64_t flags)
+{
+	struct eq_read r;
+	int ret = start_read(&r, fid, event, buf, len, flags);
 
 	if (ret)
 		return ret;
@@ -160,23 +161,16 @@ static ssize_t eq_read(struct fid_eq *fid, uint32_t *event, void *buf, size_t le
 static ssize_t eq_sread(struct fid_eq *fid, uint32_t *event, void *buf, size_t len, int timeout,
 			uint64_t flags)
 {
-	struct hm_eq *eq = hm_eq_of(&fid->fid);
-	struct eq_read r = {
-		.eq = eq,
-		.event = event,
-		.buf = buf,
-		.len = len,
-		.peek = (flags & FI_PEEK) != 0,
-	};
-	int ret = check_read(&r, flags);
+	struct eq_read r;
+	int ret = start_read(&r, fid, event, buf, len, flags);
 
 	if (ret)
 		return ret;
-	if (eq->wait.obj == FI_WAIT_NONE) {
+	if (r.eq->wait.obj == FI_WAIT_NONE) {
 		HM_WARN(FI_LOG_EQ, "fi_eq_sread: the queue was opened with FI_WAIT_NONE");
 		return -FI_ENOSYS;
 	}
-	ret = hm_wait_until(&eq->wait, try_read, &r, timeout);
+	ret = hm_wait_until(&r.eq->wait, try_read, &r, timeout);
 	return ret ? ret : r.ret;
 }
 

@@ -107,7 +107,8 @@ static int trywait_one(struct fid *fid)
 	case FI_CLASS_EQ:
 		return hm_eq_trywait(hm_eq_of(fid));
 	default:
-		HM_WARN(FI_LOG_FABRIC, "fi_trywait takes completion queues, counters, event queues");
+		HM_WARN(FI_LOG_FABRIC,
+			"fi_trywait takes completion queues, counters, event queues");
 		return -FI_EINVAL;
 	}
 }
@@ -188,7 +189,7 @@ HM_EXPORT int fi_fabric(struct fi_fabric_attr *attr, struct fid_fabric **out, vo
 		HM_WARN(FI_LOG_FABRIC, "no memory for a fabric");
 		return -FI_ENOMEM;
 	}
-	fabric->fabric.fid = (struct fid){FI_CLASS_FABRIC, context, &fabric_fid_ops};
+	fabric->fabric.fid = (struct fid){ FI_CLASS_FABRIC, context, &fabric_fid_ops };
 	fabric->fabric.ops = &fabric_ops;
 	fabric->fabric.api_version = attr->api_version ? attr->api_version : HM_API_VERSION;
 	fabric->name = name;

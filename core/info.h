@@ -12,6 +12,9 @@
 
 #define HM_PROVIDER_VERSION FI_VERSION(1, 0) /* prov_version of fi_fabric_attr */
 
+/* What FI_MR_BASIC stands for since interface 1.5. */
+#define HM_MR_BASIC_BITS (FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY)
+
 /* What one port offers.  info points into the offer itself and owns nothing. */
 struct hm_offer {
 	const struct nic_port *port;

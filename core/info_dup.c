@@ -71,7 +71,7 @@ static int nic_close(struct fid *fid)
 		free(nic->link_attr->network_type);
 		free(nic->link_attr);
 	}
-	fid->fclass = FI_CLASS_UNSPEC;
+	hm_fid_end(fid);
 	free(nic);
 	return 0;
 }

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "core/core.h"
+#include "core/ep.h"
 #include "core/info.h"
 
 #define QUEUE_COUNT (1u << 16) /* bounded by memory alone; a figure that programs can multiply */
@@ -33,12 +34,6 @@
 	(MSG_CAPS | RMA_CAPS | FI_COLLECTIVE | FI_RECV | RMA_TARGET | FI_HMEM | FI_TRIGGER |       \
 	 FI_RMA_PMEM | FI_DIRECTED_RECV | FI_MULTI_RECV | FI_SOURCE | FI_RMA_EVENT |               \
 	 FI_SOURCE_ERR | FI_XPU)
-
-#define TX_OP_FLAGS                                                                                \
-	(FI_COMPLETION | FI_INJECT | FI_INJECT_COMPLETE | FI_TRANSMIT_COMPLETE |                   \
-	 FI_DELIVERY_COMPLETE)
-
-#define BASIC_BITS (FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY)
 
 /* ---- refusals ---- */
 
@@ -369,7 +364,7 @@ static int model_of(const struct nic_port *port)
 
 	if (!port->mr_mode)
 		return FI_MR_SCALABLE;
-	if ((need & ~BASIC_BITS) || !(need & FI_MR_VIRT_ADDR) || !(need & FI_MR_PROV_KEY))
+	if ((need & ~HM_MR_BASIC_BITS) || !(need & FI_MR_VIRT_ADDR) || !(need & FI_MR_PROV_KEY))
 		return FI_MR_UNSPEC;
 	return FI_MR_BASIC;
 }
@@ -503,11 +498,11 @@ static bool narrow_op_flags(struct hm_offer *offer, const struct fi_info *hints)
 {
 	uint64_t tx = hints->tx_attr ? hints->tx_attr->op_flags : 0;
 	uint64_t rx = hints->rx_attr ? hints->rx_attr->op_flags : 0;
-	uint64_t rx_offered = FI_COMPLETION | (offer->port->caps & FI_MULTI_RECV);
+	uint64_t rx_offered = HM_RX_OP_FLAGS | (offer->port->caps & FI_MULTI_RECV);
 
-	if (tx & ~TX_OP_FLAGS)
+	if (tx & ~HM_TX_OP_FLAGS)
 		return refuse_bits(offer->port, "tx_attr->op_flags", FI_TYPE_OP_FLAGS, tx,
-				   TX_OP_FLAGS);
+				   HM_TX_OP_FLAGS);
 	if (rx & ~rx_offered)
 		return refuse_bits(offer->port, "rx_attr->op_flags", FI_TYPE_OP_FLAGS, rx,
 				   rx_offered);

@@ -18,7 +18,7 @@ static int close_mr(struct fid *fid)
 /* Asynchronous registration: mr is written before the event can be read, as fi_mr(3) promises. */
 static int tell_eq(struct hm_domain *domain, struct hm_mr *mr, struct fid_mr **out, void *context)
 {
-	struct fi_eq_entry entry = {.fid = &mr->mr.fid, .context = context};
+	struct fi_eq_entry entry = { .fid = &mr->mr.fid, .context = context };
 	struct fid_mr *before = *out;
 	int ret;
 
@@ -37,16 +37,17 @@ static int register_mr(struct fid *fid, const struct fi_mr_attr *attr, uint64_t 
 	int ret;
 
 	if (!fid || fid->fclass != FI_CLASS_DOMAIN || !attr || !out) {
-		HM_WARN(FI_LOG_MR, "%s", !attr ? "attr is NULL"
-					  : !out ? "mr is NULL: nowhere to put the region"
-						 : "the object is not a domain");
+		HM_WARN(FI_LOG_MR, "%s",
+			!attr  ? "attr is NULL"
+			: !out ? "mr is NULL: nowhere to put the region"
+			       : "the object is not a domain");
 		return -FI_EINVAL;
 	}
 	domain = hm_domain_of(fid);
 	ret = hm_mr_register(&domain->mr, attr, flags, &mr);
 	if (ret != 0)
 		return ret;
-	mr->mr.fid = (struct fid){FI_CLASS_MR, attr->context, &mr_fid_ops};
+	mr->mr.fid = (struct fid){ FI_CLASS_MR, attr->context, &mr_fid_ops };
 	if (!domain->reg_eq) {
 		*out = &mr->mr;
 		return 0;
@@ -67,12 +68,12 @@ static int mr_regv(struct fid *fid, const struct iovec *iov, size_t count, uint6
 		   uint64_t offset, uint64_t requested_key, uint64_t flags, struct fid_mr **mr,
 		   void *context)
 {
-	struct fi_mr_attr attr = {.mr_iov = iov,
-				  .iov_count = count,
-				  .access = access,
-				  .offset = offset,
-				  .requested_key = requested_key,
-				  .context = context};
+	struct fi_mr_attr attr = { .mr_iov = iov,
+				   .iov_count = count,
+				   .access = access,
+				   .offset = offset,
+				   .requested_key = requested_key,
+				   .context = context };
 
 	return register_mr(fid, &attr, flags, mr);
 }
@@ -80,7 +81,7 @@ static int mr_regv(struct fid *fid, const struct iovec *iov, size_t count, uint6
 static int mr_reg(struct fid *fid, const void *buf, size_t len, uint64_t access, uint64_t offset,
 		  uint64_t requested_key, uint64_t flags, struct fid_mr **mr, void *context)
 {
-	struct iovec iov = {(void *)(uintptr_t)buf, len};
+	struct iovec iov = { (void *)(uintptr_t)buf, len };
 
 	return mr_regv(fid, &iov, 1, access, offset, requested_key, flags, mr, context);
 }
@@ -113,7 +114,7 @@ static int xpu_desc(struct hm_mr *mr, const struct fi_mr_xpu_desc *desc)
 	uint64_t handle = hm_key_handle(&mr->region.node);
 	size_t have;
 
-	if (!desc || !desc->len || (desc->flags & ~FI_XPU) || desc->flags || desc->ctx) {
+	if (!desc || !desc->len || desc->flags || desc->ctx) {
 		HM_WARN(FI_LOG_MR, "no length, unknown flags, or an XPU context that is not one");
 		return -FI_EINVAL;
 	}

@@ -5,6 +5,7 @@
  */
 #include "core/tostr.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdbool.h>
@@ -261,15 +262,14 @@ static const struct hm_field types[] = {
 	[FI_TYPE_WAIT_OBJ] = ENUM(wait_obj),
 };
 
-_Static_assert(sizeof(types) / sizeof(types[0]) == FI_TYPE_WAIT_OBJ + 1,
-	       "every value of enum fi_type has an entry");
+static_assert(count_of(types) == FI_TYPE_WAIT_OBJ + 1, "every value of enum fi_type has an entry");
 
 HM_EXPORT char *fi_tostr_r(char *buf, size_t len, const void *data, enum fi_type datatype)
 {
 	struct hm_text text;
 
 	hm_text_init(&text, buf, len);
-	if ((unsigned int)datatype >= sizeof(types) / sizeof(types[0]))
+	if ((unsigned int)datatype >= count_of(types))
 		hm_text_add(&text, "Unknown type");
 	else if (!data && datatype != FI_TYPE_VERSION)
 		hm_text_add(&text, "(null)");

@@ -18,8 +18,10 @@ struct hm_text {
 	size_t need;
 };
 
+/* buf may be NULL: then the text is only measured. */
 void hm_text_init(struct hm_text *text, char *buf, size_t size);
 void hm_text_add(struct hm_text *text, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* Append an address as hm_straddr writes it (tostr.h). */
 void hm_text_addr(struct hm_text *text, uint32_t addr_format, const void *addr, size_t addrlen);
 
 /* What a number is called: the value of an enumerator, or the bits of a flag. */

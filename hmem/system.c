@@ -5,8 +5,6 @@
 #include "core/base/guard.h"
 
 const struct hmem_ops hmem_system = {
-	.iface = FI_HMEM_SYSTEM,
-	.name = "system",
 	.copy = hm_guard_copy,
 	.probe = hm_guard_probe,
 };

@@ -19,7 +19,7 @@ static inline int hm_cancel_off(void)
 
 static inline void hm_cancel_restore(int before)
 {
-	pthread_setcancelstate(before, &(int){0});
+	pthread_setcancelstate(before, &(int){ 0 });
 }
 
 #endif

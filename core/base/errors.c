@@ -5,12 +5,13 @@
  */
 #include "core/base/errors.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stddef.h>
 
-#include "core/base/export.h"
+#include <rdma/fabric.h>
 
-#define ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))
+#include "core/base/export.h"
 
 static const char *const system_text[] = {
 	[0] = "Success",
@@ -168,8 +169,8 @@ static const char *const fabric_text[] = {
 	FABRIC(FI_EFIREWALLADDR) = "Peer has a firewall address and cannot be reached directly",
 };
 
-_Static_assert(ARRAY_LEN(fabric_text) == FI_ERRNO_MAX - FI_ERRNO_OFFSET,
-	       "every fabric error code needs a text");
+static_assert(count_of(fabric_text) == FI_ERRNO_MAX - FI_ERRNO_OFFSET,
+	      "every fabric error code needs a text");
 
 HM_EXPORT const char *fi_strerror(int errnum)
 {
@@ -177,9 +178,9 @@ HM_EXPORT const char *fi_strerror(int errnum)
 	unsigned int code = errnum < 0 ? 0u - (unsigned int)errnum : (unsigned int)errnum;
 	const char *text = NULL;
 
-	if (code < ARRAY_LEN(system_text))
+	if (code < count_of(system_text))
 		text = system_text[code];
-	else if (code >= FI_ERRNO_OFFSET && code - FI_ERRNO_OFFSET < ARRAY_LEN(fabric_text))
+	else if (code >= FI_ERRNO_OFFSET && code - FI_ERRNO_OFFSET < count_of(fabric_text))
 		text = fabric_text[code - FI_ERRNO_OFFSET];
 	return text ? text : HM_UNKNOWN_ERROR;
 }

@@ -31,7 +31,7 @@ struct guard {
 /* The thread's innermost guard: a signal handler may run guarded work inside guarded work. */
 static _Thread_local struct guard *volatile current __attribute__((tls_model("initial-exec")));
 
-static const int guarded_signals[] = {SIGSEGV, SIGBUS};
+static const int guarded_signals[] = { SIGSEGV, SIGBUS };
 static struct sigaction previous[2];
 static bool installed; /* written once, under pthread_once, before any guard is used */
 static size_t page_size;
@@ -45,10 +45,9 @@ static void pass_on(int signal, siginfo_t *info, void *context, struct sigaction
 
 	if (!(to.sa_flags & SA_SIGINFO) && to.sa_handler == SIG_IGN && sent)
 		return;
-	if (!(to.sa_flags & SA_SIGINFO) &&
-	    (to.sa_handler == SIG_DFL || to.sa_handler == SIG_IGN)) {
+	if (!(to.sa_flags & SA_SIGINFO) && (to.sa_handler == SIG_DFL || to.sa_handler == SIG_IGN)) {
 		/* the default: the instruction faults again and ends the process as it would have */
-		struct sigaction reset = {.sa_handler = SIG_DFL};
+		struct sigaction reset = { .sa_handler = SIG_DFL };
 
 		sigaction(signal, &reset, NULL);
 		if (sent)
@@ -56,7 +55,7 @@ static void pass_on(int signal, siginfo_t *info, void *context, struct sigaction
 		return;
 	}
 	if (to.sa_flags & SA_RESETHAND)
-		*before = (struct sigaction){.sa_handler = SIG_DFL};
+		*before = (struct sigaction){ .sa_handler = SIG_DFL };
 	if (!(to.sa_flags & SA_NODEFER))
 		sigaddset(&mask, signal);
 	pthread_sigmask(SIG_BLOCK, &mask, NULL); /* until the return from the signal */
@@ -104,8 +103,8 @@ static void on_fault(int signal, siginfo_t *info, void *context)
 
 static void install(void)
 {
-	struct sigaction action = {.sa_sigaction = on_fault,
-				   .sa_flags = SA_SIGINFO | SA_NODEFER | SA_ONSTACK};
+	struct sigaction action = { .sa_sigaction = on_fault,
+				    .sa_flags = SA_SIGINFO | SA_NODEFER | SA_ONSTACK };
 
 	page_size = (size_t)sysconf(_SC_PAGESIZE);
 	if (!hm_param_bool(HM_PARAM_SW_FAULT_GUARD))
@@ -173,43 +172,74 @@ static void run_copy(void *arg)
 
 int hm_guard_copy(void *dst, const void *src, size_t len)
 {
-	struct copy copy = {dst, src, len};
-	const struct iovec memory[] = {{dst, len}, {(void *)(uintptr_t)src, len}};
+	struct copy copy = { dst, src, len };
+	const struct iovec memory[] = { { dst, len }, { (void *)(uintptr_t)src, len } };
 
 	return hm_guard_run(run_copy, &copy, memory, 2);
 }
 
 struct probe {
 	uintptr_t first, last;
+	uintptr_t pages; /* between the two ends to look at; the ends always are */
+	bool write;
 };
 
-/* The bytes are the application's and may be poisoned for us; only their presence counts. */
-__attribute__((no_sanitize("address", "thread", "undefined"))) static void run_probe(void *arg)
+/*
+ * The bytes are the application's and may be poisoned for us; only their presence counts.  Writing
+ * gives a byte the value that it has, in one step, so that nobody's store is lost.
+ */
+__attribute__((no_sanitize("address", "thread", "undefined"))) static void touch(uintptr_t at,
+										 bool write)
 {
-	const struct probe *probe = arg;
+	unsigned char *byte = (unsigned char *)at;
+	unsigned char value = *(volatile unsigned char *)byte;
 
-	uintptr_t pages = probe->last / page_size - probe->first / page_size;
-
-	(void)*(const volatile char *)probe->first;
-	for (uintptr_t at = probe->last; pages > 0; pages--, at -= page_size)
-		(void)*(const volatile char *)at;
+	while (write && !__atomic_compare_exchange_n(byte, &value, value, false, __ATOMIC_RELAXED,
+						     __ATOMIC_RELAXED))
+		;
 }
 
-int hm_guard_probe(const void *addr, size_t len)
+static void run_probe(void *arg)
 {
-	uintptr_t start = (uintptr_t)addr & ~(uintptr_t)(page_size - 1);
-	struct probe probe = {(uintptr_t)addr, (uintptr_t)addr + (len - 1)};
-	const struct iovec memory = {(void *)(uintptr_t)addr, len};
-	int ret, cancel;
+	const struct probe *probe = arg;
+	uintptr_t at = probe->last;
+
+	touch(probe->first, probe->write);
+	touch(at, probe->write);
+	for (uintptr_t pages = probe->pages; pages > 1; pages--) {
+		at -= page_size;
+		touch(at, probe->write);
+	}
+}
+
+/* Asynchronous msync writes nothing, but fails where a page of the range is not mapped. */
+static int check_holes(uintptr_t first, uintptr_t last)
+{
+	uintptr_t start = first & ~(uintptr_t)(page_size - 1);
+	int cancel, ret;
+
+	/* no process has as much, and the kernel's own rounding would make it nothing */
+	if (last - start > (uintptr_t)PTRDIFF_MAX)
+		return -FI_EFAULT;
+	cancel = hm_cancel_off();
+	ret = msync((void *)start, last - start + 1, MS_ASYNC) == 0 ? 0 : -FI_EFAULT;
+	hm_cancel_restore(cancel);
+	return ret;
+}
+
+int hm_guard_probe(const void *addr, size_t len, bool write)
+{
+	const struct iovec memory = { (void *)(uintptr_t)addr, len };
+	struct probe probe = { .first = (uintptr_t)addr,
+			       .last = (uintptr_t)addr + (len - 1),
+			       .write = write };
+	int ret = 0;
 
 	if (installed && len <= PROBE_PAGES * page_size)
-		return hm_guard_run(run_probe, &probe, &memory, 1);
-	/* no process has as much, and the kernel's own rounding would make it nothing */
-	if (probe.last - start > (uintptr_t)PTRDIFF_MAX)
-		return -FI_EFAULT;
-	/* asynchronous msync writes nothing, but fails where a page of the range is not mapped */
-	cancel = hm_cancel_off();
-	ret = msync((void *)start, probe.last - start + 1, MS_ASYNC) == 0 ? 0 : -FI_EFAULT;
-	hm_cancel_restore(cancel);
+		probe.pages = probe.last / page_size - probe.first / page_size;
+	else
+		ret = check_holes(probe.first, probe.last);
+	if (ret == 0 && installed)
+		ret = hm_guard_run(run_probe, &probe, &memory, 1);
 	return ret;
 }

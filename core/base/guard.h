@@ -11,6 +11,7 @@
 #ifndef HM_GUARD_H
 #define HM_GUARD_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <sys/uio.h>
 
@@ -27,7 +28,10 @@ int hm_guard_run(void (*work)(void *arg), void *arg, const struct iovec *memory,
 /* memmove under a guard. */
 int hm_guard_copy(void *dst, const void *src, size_t len);
 
-/* Is all of [addr, addr + len) mapped and readable?  0 or -FI_EFAULT. */
-int hm_guard_probe(const void *addr, size_t len);
+/*
+ * Is all of [addr, addr + len) mapped, and readable or (write) writable as well?  0 or -FI_EFAULT.
+ * Permissions are tried on each page of a small range, and on the ends of a large one.
+ */
+int hm_guard_probe(const void *addr, size_t len, bool write);
 
 #endif

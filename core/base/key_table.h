@@ -20,11 +20,12 @@
  *   publish  |         |       | yes     | yes         | yes
  *   kill     |         |       |         | one wins    | not before kill
  *
- * acquire takes no lock: one compare-and-swap.  The index by user key is a split-ordered list per stripe:
- * growth adds entry points and moves no node, so a reader never loses a key that is present; a miss
- * is repeated if a node left the stripe meanwhile.  Writers hold the stripe's lock.  A link carries the
- * place of what it leads to, so that most walks end without touching another element; keys that
- * follow each other have entry points that do, so that counting up stays within few cache lines.
+ * acquire takes no lock: one compare-and-swap.  The index by user key (key_index.c) is a split-ordered
+ * list per stripe: growth adds entry points and moves no node, so a reader never loses a key that is
+ * present; a miss is repeated if a node left the stripe meanwhile.  Writers hold the stripe's lock.  A
+ * link carries the place of what it leads to, so that most walks end without touching another element;
+ * keys that follow each other have entry points that do, so that counting up stays within few cache
+ * lines.
  */
 #ifndef HM_KEY_TABLE_H
 #define HM_KEY_TABLE_H
@@ -35,15 +36,17 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define HM_KEY_SLOT_BITS 25
-#define HM_KEY_GEN_BITS 39
-#define HM_KEY_CAPACITY_MAX ((UINT32_C(1) << HM_KEY_SLOT_BITS) - 1)
-#define HM_KEY_LIVE (UINT64_C(1) << 24)
-#define HM_KEY_REFS (HM_KEY_LIVE - 1)
-#define HM_KEY_STRIPES 64
+#include "core/base/chunk.h"
+
+#define HM_KEY_SLOT_BITS     25
+#define HM_KEY_GEN_BITS	     39
+#define HM_KEY_CAPACITY_MAX  ((UINT32_C(1) << HM_KEY_SLOT_BITS) - 1)
+#define HM_KEY_LIVE	     (UINT64_C(1) << 24)
+#define HM_KEY_REFS	     (HM_KEY_LIVE - 1)
+#define HM_KEY_STRIPES	     64
 #define HM_KEY_FIRST_ENTRIES 8 /* entry points of an empty stripe, one cache line */
-#define HM_KEY_CHUNK0_BITS 6
-#define HM_KEY_CHUNKS (HM_KEY_SLOT_BITS - HM_KEY_CHUNK0_BITS + 1)
+#define HM_KEY_CHUNK0_BITS   6
+#define HM_KEY_CHUNKS	     (HM_KEY_SLOT_BITS - HM_KEY_CHUNK0_BITS + 1)
 
 /* Part of every element.  slot, stripe and indexed are the table's own, of whoever holds the element. */
 struct hm_key_node {
@@ -118,12 +121,11 @@ struct hm_key_node *hm_key_find(struct hm_key_table *table, uint64_t key);
 
 static inline struct hm_key_node *hm_key_slot_node(struct hm_key_table *table, uint32_t slot)
 {
-	uint32_t n = slot + (1u << HM_KEY_CHUNK0_BITS);
-	unsigned top = 31u - (unsigned)__builtin_clz(n);
-	char *chunk = atomic_load_explicit(&table->chunk[top - HM_KEY_CHUNK0_BITS],
-					   memory_order_acquire);
+	uint32_t at;
+	unsigned n = hm_chunk_of(slot, HM_KEY_CHUNK0_BITS, &at);
+	char *chunk = atomic_load_explicit(&table->chunk[n], memory_order_acquire);
 
-	return (struct hm_key_node *)(chunk + (size_t)(n - (1u << top)) * table->element_size +
+	return (struct hm_key_node *)(chunk + (size_t)at * table->element_size +
 				      table->node_offset);
 }
 
@@ -141,10 +143,11 @@ static inline bool hm_key_reference(struct hm_key_node *node, uint64_t handle)
 	uint64_t word = atomic_load_explicit(&node->word, memory_order_relaxed);
 
 	do {
-		if (__builtin_expect((word ^ handle) >> HM_KEY_SLOT_BITS || !(word & HM_KEY_LIVE), 0))
+		if (__builtin_expect((word ^ handle) >> HM_KEY_SLOT_BITS || !(word & HM_KEY_LIVE),
+				     0))
 			return false;
-	} while (!atomic_compare_exchange_weak_explicit(&node->word, &word, word + 1,
-							memory_order_acquire, memory_order_relaxed));
+	} while (!atomic_compare_exchange_weak_explicit(
+		&node->word, &word, word + 1, memory_order_acquire, memory_order_relaxed));
 	return true;
 }
 

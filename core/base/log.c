@@ -2,6 +2,7 @@
 /* Log lines: who listens to what, and how a line is put together. See log.h. */
 #include "core/base/log.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <pthread.h>
 #include <stdarg.h>
@@ -21,8 +22,8 @@
 #define WARN_BITS    ((UINT64_C(1) << FI_LOG_SUBSYS_MAX) - 1)
 #define SINK_SET     (UINT64_C(1) << 62)
 
-_Static_assert(FI_LOG_WARN == 0, "WARN_BITS stands for every subsystem at level 0");
-_Static_assert(LEVELS *FI_LOG_SUBSYS_MAX < 62, "level and subsystem bits leave two bits free");
+static_assert(FI_LOG_WARN == 0, "WARN_BITS stands for every subsystem at level 0");
+static_assert(LEVELS * FI_LOG_SUBSYS_MAX < 62, "level and subsystem bits leave two bits free");
 
 _Atomic uint64_t hm_log_mask = HM_LOG_UNREAD;
 

@@ -41,6 +41,7 @@ static inline bool hm_log_on(enum fi_log_level level, enum fi_log_subsys subsys)
 	return __builtin_expect((mask & HM_LOG_BIT(level, subsys)) != 0, 0);
 }
 
+/* Behind the macros, for a level and subsystem that are on. */
 void hm_log_write(enum fi_log_level level, enum fi_log_subsys subsys, const char *func, int line,
 		  const char *fmt, ...) __attribute__((format(printf, 5, 6)));
 

@@ -34,7 +34,7 @@ bool hm_parse_bool(const char *text, bool *out)
 		{ "0", "1" }, { "off", "on" }, { "false", "true" }, { "no", "yes" }
 	};
 
-	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+	for (size_t i = 0; i < count_of(words); i++) {
 		for (int on = 0; on < 2; on++) {
 			if (strcasecmp(text, words[i][on]) == 0) {
 				*out = on;

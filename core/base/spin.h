@@ -8,6 +8,14 @@
 #define HM_SPIN_H
 
 #include <pthread.h>
+#include <stdatomic.h>
+#include <stdint.h>
+
+/*
+ * Wait until none of the bits is set in word: for holders of references who are done soon and take no
+ * new ones.  Soon sleeps between looks, too.
+ */
+void hm_spin_drain(_Atomic uint64_t *word, uint64_t bits);
 
 /* Sleeps and tries until the lock is taken. */
 void hm_spin_wait(pthread_spinlock_t *lock);

@@ -7,7 +7,7 @@
 #include "core/mr/mr.h"
 
 #define REGISTRATION_FLAGS (FI_RMA_EVENT | FI_MR_SINGLE_USE)
-#define HMEM_FLAGS (FI_HMEM_DEVICE_ONLY | FI_HMEM_HOST_ALLOC | FI_MR_DMABUF)
+#define HMEM_FLAGS	   (FI_HMEM_DEVICE_ONLY | FI_HMEM_HOST_ALLOC | FI_MR_DMABUF)
 
 static int check_flags(const struct hm_mr_domain *domain, uint64_t flags)
 {
@@ -65,8 +65,9 @@ static int check_iov(const struct hm_mr_domain *domain, const struct iovec *iov,
 			return -FI_EINVAL;
 		}
 		if (hm_wraps(base, iov[i].iov_len) || iov[i].iov_len > UINT64_MAX - sum) {
-			HM_WARN(FI_LOG_MR, "entry %zu, [%p, +%zu), wraps past the address space's end",
-				i, iov[i].iov_base, iov[i].iov_len);
+			HM_WARN(FI_LOG_MR,
+				"entry %zu, [%p, +%zu), wraps past the address space's end", i,
+				iov[i].iov_base, iov[i].iov_len);
 			return -FI_EINVAL;
 		}
 		sum += iov[i].iov_len;
@@ -158,34 +159,20 @@ int hm_mr_check(struct hm_mr_domain *domain, const struct fi_mr_attr *attr, uint
 		ret = check_key(domain, attr->requested_key);
 	if (ret != 0)
 		return ret;
-	request->nic = (struct nic_region_request){.iov = attr->mr_iov,
-						   .iov_count = attr->iov_count,
-						   .access = attr->access,
-						   .flags = flags,
-						   .page_size = has_new(domain) ? attr->page_size : 0};
+	request->nic =
+		(struct nic_region_request){ .iov = attr->mr_iov,
+					     .iov_count = attr->iov_count,
+					     .access = attr->access,
+					     .flags = flags,
+					     .page_size = has_new(domain) ? attr->page_size : 0 };
 	request->requested_key = attr->requested_key;
 	return 0;
 }
 
-static bool inside(uint64_t base, uint64_t len, const struct iovec *part)
-{
-	uint64_t at = (uintptr_t)part->iov_base;
-
-	return at >= base && hm_range_ok(len, at - base, part->iov_len);
-}
-
 int hm_mr_check_part(const struct nic_region *region, const struct iovec *part)
 {
-	const struct nic_region_ext *ext = region->ext;
-
-	if (part->iov_len > 0 && !(ext && ext->iov)) {
-		if (inside(region->base, region->len, part))
-			return 0;
-	} else if (part->iov_len > 0) {
-		for (size_t i = 0; i < ext->iov_count; i++)
-			if (inside((uintptr_t)ext->iov[i].iov_base, ext->iov[i].iov_len, part))
-				return 0;
-	}
+	if (part->iov_len > 0 && nic_region_holds(region, (uintptr_t)part->iov_base, part->iov_len))
+		return 0;
 	HM_WARN(FI_LOG_MR, "[%p, +%zu) is not a part of the region", part->iov_base, part->iov_len);
 	return -FI_EINVAL;
 }

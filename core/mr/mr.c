@@ -203,27 +203,30 @@ int hm_mr_register(struct hm_mr_domain *domain, const struct fi_mr_attr *attr, u
 
 int hm_mr_domain_init(struct hm_mr_domain *domain)
 {
-	size_t capacity = domain->nic->port->max_mr_count;
-	int ret = domain->nic->mr_mode & FI_MR_RAW ? hm_raw_init(domain) : 0;
+	const struct nic_domain *nic = domain->nic;
+	size_t capacity = nic->port->max_mr_count;
+	int ret = nic->mr_mode & FI_MR_RAW ? hm_raw_init(domain) : 0;
 
 	if (ret != 0)
 		return ret;
-	ret = hm_key_table_init(&domain->regions, element_size(domain->nic),
-				offsetof(struct hm_mr, region.node), capacity,
-				has_user_keys(domain->nic));
+	ret = hm_key_table_init(&domain->regions, element_size(nic),
+				offsetof(struct hm_mr, region.node), capacity, has_user_keys(nic));
 	if (ret != 0)
-		return ret;
+		goto no_table;
 	ret = hm_key_table_init(&domain->mapped, sizeof(struct nic_mapped_key),
-				offsetof(struct nic_mapped_key, node),
-				capacity, true);
-	if (ret != 0) {
-		hm_key_table_destroy(&domain->regions);
-		return ret;
-	}
+				offsetof(struct nic_mapped_key, node), capacity, true);
+	if (ret != 0)
+		goto destroy_regions;
 	pthread_mutex_init(&domain->map_lock, NULL);
 	domain->nic->regions = &domain->regions;
 	domain->nic->mapped = &domain->mapped;
 	return 0;
+destroy_regions:
+	hm_key_table_destroy(&domain->regions);
+no_table:
+	HM_WARN(FI_LOG_MR, "no key table for a domain of %zu regions: %s", capacity,
+		fi_strerror(-ret));
+	return ret;
 }
 
 void hm_mr_domain_destroy(struct hm_mr_domain *domain)
@@ -324,7 +327,7 @@ int hm_mr_enable(struct hm_mr *mr)
 int hm_mr_refresh(struct hm_mr *mr, const struct fi_mr_modify *modify)
 {
 	struct nic_region *region = &mr->region;
-	struct iovec whole = {(void *)(uintptr_t)region->base, region->len};
+	struct iovec whole = { (void *)(uintptr_t)region->base, region->len };
 	const struct iovec *iov = modify ? modify->attr.mr_iov : NULL;
 	size_t count = modify ? modify->attr.iov_count : 0;
 	bool pauses = region->domain->mr_mode & FI_MR_MMU_NOTIFY;

@@ -44,6 +44,7 @@ struct hm_mr {
 };
 
 static_assert(sizeof(struct hm_mr) <= 128, "a region takes two cache lines");
+static_assert(sizeof(void *) == sizeof(uint64_t), "a descriptor is a handle as a pointer value");
 
 /* A checked registration.  iov is the caller's, for the call's time. */
 struct hm_mr_request {
@@ -55,8 +56,12 @@ struct hm_mr_request {
 /* Bits that a region's access may have. */
 #define HM_MR_ACCESS                                                                               \
 	(FI_SEND | FI_RECV | FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE | FI_COLLECTIVE)
+static_assert(HM_MR_ACCESS <= UINT32_MAX, "struct nic_region has 32 bits for it");
 
-/* The tables and the lock; nic and api_version are the caller's to set, before. */
+/*
+ * The tables and the lock; nic and api_version are the caller's to set, before.  -FI_ENOMEM, -FI_EIO
+ * (no random numbers), with one log line.
+ */
 int hm_mr_domain_init(struct hm_mr_domain *domain);
 /* No region and no mapped key may be left. */
 void hm_mr_domain_destroy(struct hm_mr_domain *domain);
@@ -75,18 +80,30 @@ int hm_mr_register(struct hm_mr_domain *domain, const struct fi_mr_attr *attr, u
 		   struct hm_mr **mr);
 /* -FI_EINVAL: closed already.  Waits for accesses that are under way. */
 int hm_mr_close(struct hm_mr *mr);
+/*
+ * Count remote writes; owner is the counter's domain.  -FI_EINVAL, -FI_ENOSYS: the domain has no
+ * FI_RMA_EVENT, -FI_EOPBADSTATE: enabled already where the mode makes that too late.
+ */
 int hm_mr_bind_cntr(struct hm_mr *mr, struct nic_domain *owner, struct nic_cntr *cntr,
 		    uint64_t flags);
+/* Accessible through this endpoint only.  -FI_EINVAL, -FI_EOPBADSTATE: enabled already. */
 int hm_mr_bind_ep(struct hm_mr *mr, struct nic_ep *ep, uint64_t flags);
+/* -FI_EOPBADSTATE: enabled already, or what the mode demands is not bound. */
 int hm_mr_enable(struct hm_mr *mr);
+/*
+ * The pages of these parts changed (none given: of the whole region).  Where the domain has
+ * FI_MR_MMU_NOTIFY, accesses are refused meanwhile.  -FI_EINVAL, -FI_EBADFLAGS, or the NIC's error.
+ */
 int hm_mr_refresh(struct hm_mr *mr, const struct fi_mr_modify *modify);
 
 /* raw.c */
-#define HM_RAW_KEY_SIZE 16
 /* The domain's seed for the unguessable part of raw keys.  -FI_EIO: no random numbers. */
 int hm_raw_init(struct hm_mr_domain *domain);
+/* That part of the key of the region with this handle: 48 bits. */
 uint64_t hm_raw_secret(const struct hm_mr_domain *domain, uint64_t handle);
+/* fi_mr_raw_attr(3).  -FI_EINVAL, -FI_EBADFLAGS, -FI_ETOOSMALL: *key_size is what it takes. */
 int hm_mr_raw_attr(struct hm_mr *mr, const struct fi_mr_raw_attr *raw);
+/* fi_mr_map_raw(3) and back.  -FI_EINVAL, -FI_EBADFLAGS, -FI_ENOSPC, -FI_ENOMEM. */
 int hm_mr_map_raw(struct hm_mr_domain *domain, const struct fi_mr_map_raw *map);
 int hm_mr_unmap_key(struct hm_mr_domain *domain, const uint64_t *key);
 

@@ -51,9 +51,9 @@ int hm_raw_init(struct hm_mr_domain *domain)
 uint64_t hm_raw_secret(const struct hm_mr_domain *domain, uint64_t handle)
 {
 	uint64_t k0 = domain->raw_seed[0], k1 = domain->raw_seed[1];
-	uint64_t v[4] = {k0 ^ UINT64_C(0x736f6d6570736575), k1 ^ UINT64_C(0x646f72616e646f6d),
-			 k0 ^ UINT64_C(0x6c7967656e657261), k1 ^ UINT64_C(0x7465646279746573)};
-	const uint64_t words[] = {handle, UINT64_C(8) << 56};
+	uint64_t v[4] = { k0 ^ UINT64_C(0x736f6d6570736575), k1 ^ UINT64_C(0x646f72616e646f6d),
+			  k0 ^ UINT64_C(0x6c7967656e657261), k1 ^ UINT64_C(0x7465646279746573) };
+	const uint64_t words[] = { handle, UINT64_C(8) << 56 };
 
 	for (unsigned i = 0; i < 2; i++) {
 		v[3] ^= words[i];
@@ -78,7 +78,7 @@ int hm_mr_raw_attr(struct hm_mr *mr, const struct fi_mr_raw_attr *raw)
 {
 	struct nic_region *region = &mr->region;
 	bool wide = region->domain->mr_mode & FI_MR_RAW;
-	size_t need = wide ? HM_RAW_KEY_SIZE : sizeof(uint64_t), have;
+	size_t need = wide ? NIC_RAW_KEY_SIZE : sizeof(uint64_t), have;
 	uint64_t key[2];
 
 	if (!raw || !raw->key_size || (*raw->key_size > 0 && !raw->raw_key)) {
@@ -114,7 +114,8 @@ static struct nic_mapped_key *mapped_of(struct hm_key_node *node)
 	return hm_container(node, struct nic_mapped_key, node);
 }
 
-static int new_mapping(struct hm_mr_domain *domain, const uint64_t *key, struct nic_mapped_key **out)
+static int new_mapping(struct hm_mr_domain *domain, const uint64_t *key,
+		       struct nic_mapped_key **out)
 {
 	void *element;
 	int ret = hm_key_alloc(&domain->mapped, 0, key, &element);
@@ -193,7 +194,7 @@ int hm_mr_map_raw(struct hm_mr_domain *domain, const struct fi_mr_map_raw *map)
 		HM_WARN(FI_LOG_MR, "flags are 0x%lx and must be 0", (unsigned long)map->flags);
 		return -FI_EBADFLAGS;
 	}
-	if (map->key_size == HM_RAW_KEY_SIZE)
+	if (map->key_size == NIC_RAW_KEY_SIZE)
 		return map_wide(domain, map);
 	if (map->key_size != sizeof(uint64_t)) {
 		HM_WARN(FI_LOG_MR, "a raw key of %zu bytes; they have 8 or 16", map->key_size);

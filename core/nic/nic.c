@@ -102,7 +102,7 @@ const struct nic_port *nic_port_at(size_t index)
 
 /* ---- local access ---- */
 
-static bool inside(const struct nic_region *region, uint64_t addr, uint64_t len)
+bool nic_region_holds(const struct nic_region *region, uint64_t addr, uint64_t len)
 {
 	const struct nic_region_ext *ext = region->ext;
 
@@ -144,7 +144,7 @@ static int check_local(const struct nic_region *region, const struct nic_domain 
 			call, region->access, access & ~granted(region));
 		return -FI_EACCES;
 	}
-	if (len && !inside(region, addr, len)) {
+	if (len && !nic_region_holds(region, addr, len)) {
 		HM_WARN(FI_LOG_EP_DATA,
 			"%s: %zu bytes at 0x%" PRIx64 " are not inside %s of the region of desc "
 			"(0x%" PRIx64 ", %" PRIu64 " bytes)",

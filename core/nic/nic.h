@@ -31,8 +31,9 @@
 #include "core/nic/comp.h"
 #include "core/nic/peer.h"
 
-#define NIC_IOV_MAX 16 /* segments of a region and of one operation's local side, all NICs */
-#define NIC_RMA_IOV_MAX 16
+#define NIC_IOV_MAX	 16 /* segments of a region and of one operation's local side, all NICs */
+#define NIC_RMA_IOV_MAX	 16
+#define NIC_RAW_KEY_SIZE 16 /* bytes of a key in a domain with FI_MR_RAW, all NICs */
 
 struct nic_domain;
 struct nic_ep;
@@ -43,9 +44,9 @@ struct nic_port {
 	const struct nic_ops *ops;
 	const char *fabric_name;
 	const char *domain_name;
-	uint64_t caps;		  /* everything it can offer */
-	uint64_t optional_caps;	  /* of these, what is off unless hints ask for it */
-	int mr_mode;		  /* bits it needs */
+	uint64_t caps;		/* everything it can offer */
+	uint64_t optional_caps; /* of these, what is off unless hints ask for it */
+	int mr_mode;		/* bits it needs */
 	uint32_t addr_format;
 	uint32_t protocol;
 	size_t mr_key_size;
@@ -59,25 +60,25 @@ struct nic_port {
 	uint64_t msg_order;
 	size_t cq_data_size;
 	const struct fid_nic *nic; /* device, bus and link attributes; copied by fi_getinfo */
-	const void *priv;	   /* the NIC's own */
 };
 
 /* ---- memory regions ---- */
 
 /* State bits of a region; an access from a peer needs NIC_REGION_ENABLED. */
-#define NIC_REGION_ENABLED 1u
+#define NIC_REGION_ENABLED    1u
 #define NIC_REGION_SINGLE_USE 2u /* one remote operation, then USED_UP */
-#define NIC_REGION_USED_UP 4u
+#define NIC_REGION_USED_UP    4u
 #define NIC_REGION_REFRESHING 8u
 #define NIC_REGION_WANTS_CNTR 16u /* FI_MR_RMA_EVENT: a counter must be bound before enabling */
 
 /* What few regions need: kept apart, or behind the region where the domain gives one to each. */
 struct nic_region_ext {
 	size_t iov_count;
-	struct iovec *iov;	  /* segments, in order; NULL when there is one */
-	_Atomic(struct nic_cntr *) cntr; /* counts remote writes and atomics; holds one of its users */
-	struct nic_ep *ep;	  /* FI_MR_ENDPOINT: only through this endpoint; holds one of its users */
-	uint64_t secret;	  /* the unguessable part of a raw key */
+	struct iovec *iov; /* segments, in order; NULL when there is one */
+	_Atomic(struct nic_cntr *)
+		cntr;	   /* counts remote writes and atomics; holds one of its users */
+	struct nic_ep *ep; /* FI_MR_ENDPOINT: only through this endpoint; holds one of its users */
+	uint64_t secret;   /* the unguessable part of a raw key */
 };
 
 /*
@@ -87,9 +88,9 @@ struct nic_region_ext {
 struct nic_region {
 	struct hm_key_node node;
 	struct nic_domain *domain;
-	uint64_t base;	   /* first byte of the (first) segment in this process */
-	uint64_t len;	   /* sum of all segments */
-	uint32_t access;   /* FI_SEND ... FI_REMOTE_WRITE, FI_COLLECTIVE's bit is below 32 as well */
+	uint64_t base;	 /* first byte of the (first) segment in this process */
+	uint64_t len;	 /* sum of all segments */
+	uint32_t access; /* FI_SEND ... FI_REMOTE_WRITE, FI_COLLECTIVE's bit is below 32 as well */
 	_Atomic uint32_t state;
 	struct nic_region_ext *ext;
 };
@@ -107,10 +108,10 @@ struct nic_region_request {
 struct nic_domain {
 	const struct nic_ops *ops;
 	const struct nic_port *port;
-	int mr_mode;			   /* as agreed with the application */
-	uint64_t caps;			   /* as agreed */
-	struct hm_key_table *regions;	   /* owned by core: handles are desc and provider keys */
-	struct hm_key_table *mapped;	   /* owned by core: raw keys this side has mapped */
+	int mr_mode;		      /* as agreed with the application */
+	uint64_t caps;		      /* as agreed */
+	struct hm_key_table *regions; /* owned by core: handles are desc and provider keys */
+	struct hm_key_table *mapped;  /* owned by core: raw keys this side has mapped */
 };
 
 /* An element of nic_domain.mapped: a peer's raw key. */
@@ -118,8 +119,8 @@ struct nic_mapped_key {
 	struct hm_key_node node;
 	uint64_t handle; /* the peer's region */
 	uint64_t secret;
-	uint64_t base_addr;
-	uint32_t uses; /* map calls not yet unmapped; protected by the domain's map lock */
+	uint64_t base_addr; /* as the region's owner told it */
+	uint32_t uses;	    /* map calls not yet unmapped; protected by the domain's map lock */
 };
 
 /* ---- endpoints ---- */
@@ -140,12 +141,19 @@ struct nic_ep {
 	struct nic_cntr *cntr[NIC_CNTR_SLOTS];
 	uint64_t caps;
 	size_t rx_size;
-	bool rx_selective; /* receive completions only with FI_COMPLETION */
+	bool rx_selective;	/* receive completions only with FI_COMPLETION */
 	_Atomic uint32_t users; /* regions bound */
 };
 
 /* ---- work requests ---- */
-enum nic_op { NIC_OP_SEND, NIC_OP_WRITE, NIC_OP_READ, NIC_OP_ATOMIC, NIC_OP_FETCH, NIC_OP_COMPARE };
+enum nic_op {
+	NIC_OP_SEND,
+	NIC_OP_WRITE,
+	NIC_OP_READ,
+	NIC_OP_ATOMIC,
+	NIC_OP_FETCH,
+	NIC_OP_COMPARE
+};
 
 /* One local segment.  region is referenced by the caller for the call's time; NULL: no desc given. */
 struct nic_seg {
@@ -154,15 +162,11 @@ struct nic_seg {
 	struct nic_region *region;
 };
 
-/* Internal bits in nic_wr.flags beside the public operation flags. */
-#define NIC_WR_COMPLETE FI_COMPLETION /* write an entry to the CQ on success */
-#define NIC_WR_NO_COMPLETION (UINT64_C(1) << 63) /* an inject call: count, but no entry on success */
-
 struct nic_wr {
 	enum nic_op op;
 	enum fi_datatype datatype; /* atomics */
 	enum fi_op atomic_op;
-	uint64_t flags;	     /* effective: FI_INJECT, FI_COMPLETION, FI_DELIVERY_COMPLETE, ... */
+	uint64_t flags;	     /* effective; FI_COMPLETION: an entry on success, too */
 	uint64_t comp_flags; /* FI_RMA | FI_WRITE and the like, for the completion entry */
 	uint64_t peer;	     /* from nic_av_peer */
 	const struct nic_seg *local, *result, *compare;
@@ -221,13 +225,17 @@ struct nic_ops {
 	int (*ep_name)(struct nic_ep *ep, void *addr, size_t *len); /* as fi_getname(3) */
 
 	/* Address bytes to peer handle (never 0) and back.  -FI_EINVAL: not an address of this NIC. */
-	int (*peer_resolve)(struct nic_domain *domain, const void *addr, size_t *len, uint64_t *peer);
+	int (*peer_resolve)(struct nic_domain *domain, const void *addr, size_t *len,
+			    uint64_t *peer);
 	int (*peer_address)(struct nic_domain *domain, uint64_t peer, void *addr, size_t *len);
 
 	/* 0: accepted, its completion will come.  -FI_EAGAIN: no room now, nothing done. */
 	ssize_t (*post)(struct nic_ep *ep, const struct nic_wr *wr);
 	ssize_t (*post_recv)(struct nic_ep *ep, const struct nic_recv *recv);
-	/* -FI_ENOENT: no posted receive has this context.  Else it completes with FI_ECANCELED. */
+	/*
+	 * The first posted receive with this context completes with FI_ECANCELED.  -FI_ENOENT: there
+	 * is none.  -FI_EAGAIN: no room for its completion.
+	 */
 	ssize_t (*cancel)(struct nic_ep *ep, void *context);
 
 	/* Optional (-FI_EOPNOTSUPP). kind: NIC_OP_ATOMIC, NIC_OP_FETCH, NIC_OP_COMPARE. */
@@ -243,6 +251,9 @@ struct nic_ops {
 int nic_register(struct nic_ops *ops);
 /* Walk the ports of every registered NIC; index counts over all.  NULL past the end. */
 const struct nic_port *nic_port_at(size_t index);
+
+/* Is [addr, addr + len) inside one segment of the region? */
+bool nic_region_holds(const struct nic_region *region, uint64_t addr, uint64_t len);
 
 /*
  * Reference the region that desc names for a local access: it must be a live region of this domain,

@@ -20,7 +20,7 @@
 #include "core/nic/peer.h"
 
 #define CHUNK0		  (1u << NIC_AV_CHUNK0_BITS)
-#define MAX_ENTRIES	  (UINT32_MAX - CHUNK0) /* so that index + CHUNK0 fits nic_av_slot's arithmetic */
+#define MAX_ENTRIES	  (UINT32_MAX - CHUNK0) /* so that index + CHUNK0 does not wrap */
 #define MIN_BUCKETS	  64u
 #define MAX_FIRST_BUCKETS (1u << 20) /* the hint of a caller is not trusted beyond this */
 #define MARKED		  UINT32_MAX
@@ -172,18 +172,16 @@ void nic_av_destroy(struct nic_av *av)
 /* Memory for the entry behind the last.  It is not visible yet: next is raised when it is filled. */
 static int extend(struct nic_av *av, uint32_t index)
 {
-	uint32_t n = index + CHUNK0;
-	unsigned top = 31u - (unsigned)__builtin_clz(n);
+	uint32_t at;
+	unsigned n = hm_chunk_of(index, NIC_AV_CHUNK0_BITS, &at);
 	struct nic_av_entry *chunk;
 
-	if (n != 1u << top)
+	if (at != 0 || atomic_load_explicit(&av->chunk[n], memory_order_relaxed))
 		return 0;
-	if (atomic_load_explicit(&av->chunk[top - NIC_AV_CHUNK0_BITS], memory_order_relaxed))
-		return 0;
-	chunk = calloc((size_t)1 << top, sizeof(*chunk));
+	chunk = calloc((size_t)CHUNK0 << n, sizeof(*chunk));
 	if (!chunk)
 		return -FI_ENOMEM;
-	atomic_store_explicit(&av->chunk[top - NIC_AV_CHUNK0_BITS], chunk, memory_order_release);
+	atomic_store_explicit(&av->chunk[n], chunk, memory_order_release);
 	return 0;
 }
 

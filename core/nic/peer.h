@@ -18,8 +18,10 @@
 
 #include <rdma/fi_domain.h>
 
+#include "core/base/chunk.h"
+
 #define NIC_AV_CHUNK0_BITS 6
-#define NIC_AV_CHUNKS 26
+#define NIC_AV_CHUNKS	   26
 
 struct nic_av_entry {
 	_Atomic uint64_t peer; /* the NIC's handle, 0: free */
@@ -34,7 +36,7 @@ struct nic_av {
 	_Atomic uint32_t next; /* entries below have memory */
 	_Atomic(struct nic_av_entry *) chunk[NIC_AV_CHUNKS];
 	pthread_mutex_t lock; /* protects all but what nic_av_peer reads */
-	uint32_t free_root; /* heap of free entries, the lowest index on top; index + 1 */
+	uint32_t free_root;   /* heap of free entries, the lowest index on top; index + 1 */
 	uint32_t live;
 	uint32_t *buckets; /* reverse index: hash of peer to index + 1 */
 	uint32_t bucket_count;
@@ -61,12 +63,10 @@ fi_addr_t nic_av_reverse(struct nic_av *av, uint64_t peer);
 
 static inline struct nic_av_entry *nic_av_slot(struct nic_av *av, uint32_t index)
 {
-	uint32_t n = index + (1u << NIC_AV_CHUNK0_BITS);
-	unsigned top = 31u - (unsigned)__builtin_clz(n);
-	struct nic_av_entry *chunk = atomic_load_explicit(&av->chunk[top - NIC_AV_CHUNK0_BITS],
-							  memory_order_acquire);
+	uint32_t at;
+	unsigned n = hm_chunk_of(index, NIC_AV_CHUNK0_BITS, &at);
 
-	return chunk + (n - (1u << top));
+	return atomic_load_explicit(&av->chunk[n], memory_order_acquire) + at;
 }
 
 /* The NIC's handle of this peer, 0 if addr is not (any more) in the vector. */

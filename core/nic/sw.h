@@ -10,25 +10,25 @@
 #ifndef SW_H
 #define SW_H
 
+#include <assert.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdint.h>
 
 #include "core/base/list.h"
 #include "core/nic/nic.h"
-
-#define SW_RAW_KEY_SIZE 16
+#include "core/nic/sw_atomic_ops.h"
 
 struct sw_port;
 
 struct sw_ep {
 	struct nic_ep ep;
-	struct sw_port *port;	 /* held from open to close */
-	uint32_t ip;		 /* host order, as the endpoint's name shows it */
-	uint16_t number;	 /* virtual port, host order */
-	uint64_t serial;	 /* tells this endpoint from a later one on the same port */
-	pthread_mutex_t rx_lock; /* protects posted, posted_count, unexpected, unexpected_bytes */
-	struct hm_list posted;	 /* sw_recv, owned */
+	struct sw_port *port;	   /* held from open to close */
+	uint32_t ip;		   /* host order, as the endpoint's name shows it */
+	uint16_t number;	   /* virtual port, host order */
+	uint64_t serial;	   /* tells this endpoint from a later one on the same port */
+	pthread_mutex_t rx_lock;   /* protects posted, posted_count, unexpected, unexpected_bytes */
+	struct hm_list posted;	   /* sw_recv, owned */
 	struct hm_list unexpected; /* sw_message, owned */
 	size_t posted_count, unexpected_bytes;
 	_Atomic uint32_t deferred; /* sends whose completion waits at the peer; each holds CQ room */
@@ -52,10 +52,6 @@ void sw_port_release(struct sw_ep *ep);
 
 #define SW_PEER(number) (UINT64_C(1) << 32 | (number))
 
-/* ---- addresses (sw_nic.c) ---- */
-/* This process's own loopback address, host order. */
-uint32_t sw_process_ip(void);
-
 /* ---- data movement (sw_copy.c) ---- */
 
 /* A list of memory pieces with a place in it. */
@@ -68,6 +64,8 @@ struct sw_cursor {
 /* The pieces of [offset, offset + len) of a region; piece needs room for NIC_IOV_MAX.  Returns how many. */
 size_t sw_region_pieces(const struct nic_region *region, uint64_t offset, uint64_t len,
 			struct iovec *piece);
+/* The cursor's place, and *len (not 0) cut to what lies there in one piece; len bytes must be left. */
+void *sw_cursor_at(struct sw_cursor *cursor, size_t *len);
 /* Copy len bytes; both cursors move on.  0 or -FI_EFAULT. */
 int sw_copy(struct sw_cursor *dst, struct sw_cursor *src, size_t len);
 /* Is all of these pieces there?  It may be gone a moment later. */
@@ -76,14 +74,26 @@ bool sw_readable(const struct iovec *piece, size_t count);
 void sw_pieces(const struct nic_seg *seg, uint32_t count, struct iovec *piece);
 
 /* ---- operations ---- */
-/* Write the error entry (room reserved) or, without a CQ, only count it.  Frees the reservation. */
+
+static inline enum sw_atomic_kind sw_atomic_kind_of(enum nic_op op)
+{
+	static_assert(SW_ATOMIC_FETCH - SW_ATOMIC_BASE == NIC_OP_FETCH - NIC_OP_ATOMIC &&
+			      SW_ATOMIC_COMPARE - SW_ATOMIC_BASE == NIC_OP_COMPARE - NIC_OP_ATOMIC,
+		      "the engine's kinds are in the contract's order");
+	return (enum sw_atomic_kind)(SW_ATOMIC_BASE + (op - NIC_OP_ATOMIC));
+}
+
+/*
+ * End an operation of ep, whose CQ room is reserved: an error entry, and a failure counted; or an
+ * entry where one was asked for (else the room is given back), and the operation counted.
+ */
 void sw_fail(struct nic_ep *ep, const struct nic_wr *wr, enum hmreg_error why);
 void sw_succeed(struct nic_ep *ep, const struct nic_wr *wr);
 /* The FI_E code that goes with a cause. */
 int sw_error_code(enum hmreg_error why);
 
-ssize_t sw_rma(struct nic_ep *ep, const struct nic_wr *wr);	/* sw_rma.c */
-ssize_t sw_send(struct nic_ep *ep, const struct nic_wr *wr);	/* sw_msg.c */
+ssize_t sw_rma(struct nic_ep *ep, const struct nic_wr *wr);  /* sw_rma.c */
+ssize_t sw_send(struct nic_ep *ep, const struct nic_wr *wr); /* sw_msg.c */
 ssize_t sw_post_recv(struct nic_ep *ep, const struct nic_recv *recv);
 ssize_t sw_cancel(struct nic_ep *ep, void *context);
 /* Drop what is queued; senders that wait for delivery are told that the peer is gone. */

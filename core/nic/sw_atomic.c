@@ -290,7 +290,7 @@ static void run_locked(const struct sw_atomic_type *type, sw_atomic_step step, c
 void sw_atomic_recover(void)
 {
 	if (at_work.held)
-		unlock_element((const unsigned int[]){at_work.lock[0], at_work.lock[1]});
+		unlock_element((const unsigned int[]){ at_work.lock[0], at_work.lock[1] });
 }
 
 size_t sw_atomic_size(enum fi_datatype datatype)

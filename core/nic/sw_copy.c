@@ -35,44 +35,39 @@ size_t sw_region_pieces(const struct nic_region *region, uint64_t offset, uint64
 void sw_pieces(const struct nic_seg *seg, uint32_t count, struct iovec *piece)
 {
 	for (uint32_t i = 0; i < count; i++)
-		piece[i] = (struct iovec){seg[i].addr, seg[i].len};
+		piece[i] = (struct iovec){ seg[i].addr, seg[i].len };
 }
 
 bool sw_readable(const struct iovec *piece, size_t count)
 {
 	for (size_t i = 0; i < count; i++)
 		if (piece[i].iov_len > 0 &&
-		    hmem_system.probe(piece[i].iov_base, piece[i].iov_len) != 0)
+		    hmem_system.probe(piece[i].iov_base, piece[i].iov_len, false) != 0)
 			return false;
 	return true;
 }
 
-static size_t room(struct sw_cursor *cursor)
+void *sw_cursor_at(struct sw_cursor *cursor, size_t *len)
 {
-	while (cursor->offset == cursor->iov[cursor->at].iov_len) {
-		cursor->at++;
+	const struct iovec *iov = &cursor->iov[cursor->at];
+
+	while (cursor->offset == iov->iov_len) {
+		iov = &cursor->iov[++cursor->at];
 		cursor->offset = 0;
 	}
-	return cursor->iov[cursor->at].iov_len - cursor->offset;
-}
-
-static char *place(const struct sw_cursor *cursor)
-{
-	return (char *)cursor->iov[cursor->at].iov_base + cursor->offset;
+	if (*len > iov->iov_len - cursor->offset)
+		*len = iov->iov_len - cursor->offset;
+	return (char *)iov->iov_base + cursor->offset;
 }
 
 int sw_copy(struct sw_cursor *dst, struct sw_cursor *src, size_t len)
 {
 	while (len > 0) {
-		size_t n = room(dst), m = room(src);
-		int ret;
-
-		if (n > m)
-			n = m;
-		if (n > len)
-			n = len;
+		size_t n = len;
+		void *to = sw_cursor_at(dst, &n), *from = sw_cursor_at(src, &n);
 		/* both ends are host memory: no domain offers another interface yet */
-		ret = hmem_system.copy(place(dst), place(src), n);
+		int ret = hmem_system.copy(to, from, n);
+
 		if (ret != 0)
 			return ret;
 		dst->offset += n;

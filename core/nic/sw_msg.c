@@ -42,7 +42,8 @@ static bool matches(const struct sw_recv *recv, uint64_t src_peer)
 /* The first posted receive for this source, or NULL.  rx_lock held. */
 static struct sw_recv *find_posted(struct sw_ep *ep, uint64_t src_peer)
 {
-	hm_list_for_each(link, &ep->posted) {
+	hm_list_for_each(link, &ep->posted)
+	{
 		struct sw_recv *recv = hm_list_entry(link, struct sw_recv, link);
 
 		if (matches(recv, src_peer))
@@ -80,12 +81,12 @@ static void complete_recv(struct nic_ep *ep, const struct sw_recv *recv,
 			  const struct sw_message *msg, size_t copied, enum hmreg_error why)
 {
 	struct nic_cntr *cntr = ep->cntr[NIC_CNTR_RECV];
-	struct nic_comp comp = {.op_context = recv->context,
-				.flags = FI_MSG | FI_RECV | (msg->flags & FI_REMOTE_CQ_DATA),
-				.len = copied,
-				.buf = recv->count ? recv->iov[0].iov_base : NULL,
-				.data = msg->data,
-				.src_addr = FI_ADDR_NOTAVAIL};
+	struct nic_comp comp = { .op_context = recv->context,
+				 .flags = FI_MSG | FI_RECV | (msg->flags & FI_REMOTE_CQ_DATA),
+				 .len = copied,
+				 .buf = recv->count ? recv->iov[0].iov_base : NULL,
+				 .data = msg->data,
+				 .src_addr = FI_ADDR_NOTAVAIL };
 
 	if (ep->rx_cq) {
 		if (why == HMREG_OK && !wants_completion(ep, recv)) {
@@ -114,8 +115,8 @@ static void complete_recv(struct nic_ep *ep, const struct sw_recv *recv,
 static enum hmreg_error deliver(struct nic_ep *ep, struct sw_recv *recv,
 				const struct sw_message *msg, struct sw_cursor *src)
 {
-	struct nic_region *region[NIC_IOV_MAX] = {NULL};
-	struct sw_cursor dst = {.iov = recv->iov, .count = recv->count};
+	struct nic_region *region[NIC_IOV_MAX] = { NULL };
+	struct sw_cursor dst = { .iov = recv->iov, .count = recv->count };
 	size_t room = 0, copied;
 	enum hmreg_error why = acquire_buffers(ep, recv, region);
 
@@ -137,14 +138,24 @@ static enum hmreg_error deliver(struct nic_ep *ep, struct sw_recv *recv,
 	return why == HMREG_TRUNCATED ? HMREG_OK : why;
 }
 
+/* The same for a message that was copied. */
+static enum hmreg_error deliver_copy(struct nic_ep *ep, struct sw_recv *recv,
+				     struct sw_message *msg)
+{
+	struct iovec payload = { msg->payload, msg->len };
+	struct sw_cursor src = { .iov = &payload, .count = 1 };
+
+	return deliver(ep, recv, msg, &src);
+}
+
 /* Tell a sender that waited for delivery, if it still is there. */
 static void answer_deferred(const struct sw_message *msg, enum hmreg_error why)
 {
-	struct nic_wr wr = {.op = NIC_OP_SEND,
-			    .flags = msg->flags,
-			    .comp_flags = msg->comp_flags,
-			    .len = msg->len,
-			    .context = msg->context};
+	struct nic_wr wr = { .op = NIC_OP_SEND,
+			     .flags = msg->flags,
+			     .comp_flags = msg->comp_flags,
+			     .len = msg->len,
+			     .context = msg->context };
 	struct sw_ep *sender;
 
 	if (!msg->deferred)
@@ -170,19 +181,20 @@ static int make_message(struct sw_ep *sender, const struct nic_wr *wr, struct sw
 {
 	struct sw_message *msg = malloc(sizeof(*msg) + wr->len);
 	struct iovec payload;
-	struct sw_cursor dst = {.iov = &payload, .count = 1};
+	struct sw_cursor dst = { .iov = &payload, .count = 1 };
 
 	if (!msg)
 		return -FI_EAGAIN;
-	*msg = (struct sw_message){.src_peer = SW_PEER(sender->number),
-				   .flags = wr->flags,
-				   .data = wr->data,
-				   .len = wr->len,
-				   .src_serial = sender->serial,
-				   .comp_flags = wr->comp_flags,
-				   .context = wr->context,
-				   .deferred = wr->flags & (FI_DELIVERY_COMPLETE | FI_MATCH_COMPLETE)};
-	payload = (struct iovec){msg->payload, wr->len};
+	*msg = (struct sw_message){ .src_peer = SW_PEER(sender->number),
+				    .flags = wr->flags,
+				    .data = wr->data,
+				    .len = wr->len,
+				    .src_serial = sender->serial,
+				    .comp_flags = wr->comp_flags,
+				    .context = wr->context,
+				    .deferred = wr->flags &
+						(FI_DELIVERY_COMPLETE | FI_MATCH_COMPLETE) };
+	payload = (struct iovec){ msg->payload, wr->len };
 	if (sw_copy(&dst, src, wr->len) != 0) {
 		free(msg);
 		return -FI_EFAULT;
@@ -205,7 +217,11 @@ static bool has_room(const struct sw_ep *ep, size_t len)
 	return size <= limit && ep->unexpected_bytes <= limit - size;
 }
 
-enum met { MET_NOBODY, MET_RECV, MET_FULL };
+enum met {
+	MET_NOBODY,
+	MET_RECV,
+	MET_FULL
+};
 
 /*
  * Take the receive that this message belongs to, with CQ room; without one there is memory for the
@@ -244,7 +260,6 @@ static int send_unexpected(struct sw_ep *sender, struct sw_ep *target, const str
 {
 	struct sw_message *msg = NULL;
 	struct sw_recv *recv;
-	struct iovec payload;
 	bool deferred;
 	int ret = make_message(sender, wr, src, &msg);
 
@@ -261,8 +276,7 @@ static int send_unexpected(struct sw_ep *sender, struct sw_ep *target, const str
 		*done = !deferred;
 		return 0;
 	case MET_RECV:
-		payload = (struct iovec){msg->payload, msg->len};
-		*why = deliver(&target->ep, recv, msg, &(struct sw_cursor){.iov = &payload, .count = 1});
+		*why = deliver_copy(&target->ep, recv, msg);
 		break;
 	case MET_FULL:
 		ret = -FI_EAGAIN;
@@ -279,11 +293,11 @@ static int hand_over(struct sw_ep *sender, struct sw_ep *target, const struct ni
 		     enum hmreg_error *why, bool *done)
 {
 	struct iovec local[NIC_IOV_MAX];
-	struct sw_cursor src = {.iov = local, .count = wr->local_count};
-	struct sw_message head = {.src_peer = SW_PEER(sender->number),
-				  .flags = wr->flags,
-				  .data = wr->data,
-				  .len = wr->len};
+	struct sw_cursor src = { .iov = local, .count = wr->local_count };
+	struct sw_message head = { .src_peer = SW_PEER(sender->number),
+				   .flags = wr->flags,
+				   .data = wr->data,
+				   .len = wr->len };
 	struct sw_recv *recv;
 	enum met met;
 
@@ -294,7 +308,8 @@ static int hand_over(struct sw_ep *sender, struct sw_ep *target, const struct ni
 		return 0;
 	}
 	sw_pieces(wr->local, wr->local_count, local);
-	if (!sw_readable(local, wr->local_count)) { /* before a receive of the peer is spent on it */
+	if (!sw_readable(local,
+			 wr->local_count)) { /* before a receive of the peer is spent on it */
 		*why = HMREG_FAULT;
 		return 0;
 	}
@@ -356,7 +371,8 @@ static struct sw_recv *make_recv(const struct nic_recv *from)
 /* The first waiting message for this receive, or NULL.  rx_lock held. */
 static struct sw_message *find_unexpected(struct sw_ep *ep, const struct sw_recv *recv)
 {
-	hm_list_for_each(link, &ep->unexpected) {
+	hm_list_for_each(link, &ep->unexpected)
+	{
 		struct sw_message *msg = hm_list_entry(link, struct sw_message, link);
 
 		if (matches(recv, msg->src_peer))
@@ -394,7 +410,6 @@ ssize_t sw_post_recv(struct nic_ep *nic, const struct nic_recv *request)
 	struct sw_ep *ep = sw_ep_of(nic);
 	struct sw_recv *recv = make_recv(request);
 	struct sw_message *msg;
-	struct iovec payload;
 	int ret;
 
 	if (!recv) {
@@ -407,9 +422,7 @@ ssize_t sw_post_recv(struct nic_ep *nic, const struct nic_recv *request)
 		return ret;
 	}
 	if (msg) {
-		payload = (struct iovec){msg->payload, msg->len};
-		answer_deferred(msg, deliver(nic, recv, msg,
-					     &(struct sw_cursor){.iov = &payload, .count = 1}));
+		answer_deferred(msg, deliver_copy(nic, recv, msg));
 		free(msg);
 	}
 	return 0;
@@ -418,12 +431,13 @@ ssize_t sw_post_recv(struct nic_ep *nic, const struct nic_recv *request)
 ssize_t sw_cancel(struct nic_ep *nic, void *context)
 {
 	struct sw_ep *ep = sw_ep_of(nic);
-	struct sw_message none = {.len = 0};
+	struct sw_message none = { .len = 0 };
 	struct sw_recv *found = NULL;
 	int ret = -FI_ENOENT;
 
 	pthread_mutex_lock(&ep->rx_lock);
-	hm_list_for_each(link, &ep->posted) {
+	hm_list_for_each(link, &ep->posted)
+	{
 		struct sw_recv *recv = hm_list_entry(link, struct sw_recv, link);
 
 		if (recv->context != context)
@@ -446,11 +460,13 @@ ssize_t sw_cancel(struct nic_ep *nic, void *context)
 
 void sw_msg_flush(struct sw_ep *ep)
 {
-	hm_list_for_each_safe(link, &ep->posted) {
+	hm_list_for_each_safe(link, &ep->posted)
+	{
 		hm_list_del(link);
 		free(hm_list_entry(link, struct sw_recv, link));
 	}
-	hm_list_for_each_safe(link, &ep->unexpected) {
+	hm_list_for_each_safe(link, &ep->unexpected)
+	{
 		struct sw_message *msg = hm_list_entry(link, struct sw_message, link);
 
 		hm_list_del(link);

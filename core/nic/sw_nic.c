@@ -9,7 +9,6 @@
 #include "core/base/log.h"
 #include "core/base/params.h"
 #include "core/nic/sw.h"
-#include "core/nic/sw_atomic_ops.h"
 #include "core/nic/sw_nic.h"
 #include "hmem/hmem.h"
 
@@ -26,24 +25,25 @@
 	 FI_MR_HMEM | FI_MR_COLLECTIVE | FI_MR_XPU_DESC)
 
 #define SW_MAX_MSG ((size_t)1 << 40)
-#define SW_INJECT 4096
+#define SW_INJECT  4096
 
 static char device_name[] = "sw0", vendor[] = "hmreg", driver[] = "hmreg-sw", version[] = "1.0",
 	    link_type[] = "loopback";
 
-static struct fi_device_attr device_attr = {.name = device_name,
-					    .device_id = version,
-					    .device_version = version,
-					    .vendor_id = vendor,
-					    .driver = driver,
-					    .firmware = version};
-static struct fi_bus_attr bus_attr = {.bus_type = FI_BUS_UNSPEC};
+static struct fi_device_attr device_attr = { .name = device_name,
+					     .device_id = version,
+					     .device_version = version,
+					     .vendor_id = vendor,
+					     .driver = driver,
+					     .firmware = version };
+static struct fi_bus_attr bus_attr = { .bus_type = FI_BUS_UNSPEC };
 static struct fi_link_attr link_attr = {
-	.mtu = 65536, .speed = 0, .state = FI_LINK_UP, .network_type = link_type};
-static const struct fid_nic nic_attr = {.fid = {.fclass = FI_CLASS_NIC},
-					.device_attr = &device_attr,
-					.bus_attr = &bus_attr,
-					.link_attr = &link_attr};
+	.mtu = 65536, .speed = 0, .state = FI_LINK_UP, .network_type = link_type
+};
+static const struct fid_nic nic_attr = { .fid = { .fclass = FI_CLASS_NIC },
+					 .device_attr = &device_attr,
+					 .bus_attr = &bus_attr,
+					 .link_attr = &link_attr };
 
 #define PROFILE(name, mode, key_size)                                                              \
 	{                                                                                          \
@@ -64,10 +64,10 @@ static const struct fid_nic nic_attr = {.fid = {.fclass = FI_CLASS_NIC},
 static struct nic_port profiles[] = {
 	PROFILE("sw-scalable", 0, 8),
 	PROFILE("sw-verbs", SW_VERBS_MODE, 8),
-	PROFILE("sw-strict", SW_STRICT_MODE, SW_RAW_KEY_SIZE),
+	PROFILE("sw-strict", SW_STRICT_MODE, NIC_RAW_KEY_SIZE),
 };
 
-#define PROFILES (sizeof(profiles) / sizeof(profiles[0]))
+#define PROFILES count_of(profiles)
 
 static int sw_ports(const struct nic_port **ports, size_t *count)
 {
@@ -76,12 +76,8 @@ static int sw_ports(const struct nic_port **ports, size_t *count)
 	return 0;
 }
 
+/* This process's own loopback address, host order; set once, by sw_nic_init. */
 static uint32_t process_ip;
-
-uint32_t sw_process_ip(void)
-{
-	return process_ip;
-}
 
 void sw_nic_init(void)
 {
@@ -92,8 +88,9 @@ void sw_nic_init(void)
 	process_ip = INADDR_LOOPBACK & 0xff000000u;
 	process_ip |= 0x00400000u | (pid & 0x003fffffu);
 	if (most == 0 || most > HM_KEY_CAPACITY_MAX) {
-		HM_WARN(FI_LOG_CORE, "HMREG_MR_MAX_COUNT is %zu, but 1 to %u are possible; taking %u",
-			most, HM_KEY_CAPACITY_MAX, HM_KEY_CAPACITY_MAX);
+		HM_WARN(FI_LOG_CORE,
+			"HMREG_MR_MAX_COUNT is %zu, but 1 to %u are possible; taking %u", most,
+			HM_KEY_CAPACITY_MAX, HM_KEY_CAPACITY_MAX);
 		most = HM_KEY_CAPACITY_MAX;
 	}
 	for (size_t i = 0; i < PROFILES; i++)
@@ -116,15 +113,21 @@ static int sw_domain_close(struct nic_domain *domain)
 	return 0;
 }
 
-static int check_mapped(const struct iovec *iov, size_t count)
+/* Rights by which the NIC writes into the region, so that its pages must be writable. */
+#define WRITING_RIGHTS (FI_RECV | FI_READ | FI_REMOTE_WRITE)
+
+static int check_mapped(const struct nic_region *region, const struct iovec *iov, size_t count)
 {
+	bool write = region->access & WRITING_RIGHTS;
+
 	for (size_t i = 0; i < count; i++) {
-		int ret = hmem_system.probe(iov[i].iov_base, iov[i].iov_len);
+		int ret = hmem_system.probe(iov[i].iov_base, iov[i].iov_len, write);
 
 		if (ret != 0) {
 			HM_WARN(FI_LOG_MR,
-				"[%p, +%zu) is not mapped in full; the domain needs FI_MR_ALLOCATED",
-				iov[i].iov_base, iov[i].iov_len);
+				"[%p, +%zu) is not mapped%s in full; the domain needs "
+				"FI_MR_ALLOCATED",
+				iov[i].iov_base, iov[i].iov_len, write ? " and writable" : "");
 			return ret;
 		}
 	}
@@ -135,7 +138,7 @@ static int sw_region_register(struct nic_region *region, const struct nic_region
 {
 	if (!(region->domain->mr_mode & FI_MR_ALLOCATED))
 		return 0;
-	return check_mapped(req->iov, req->iov_count);
+	return check_mapped(region, req->iov, req->iov_count);
 }
 
 static int sw_region_deregister(struct nic_region *region)
@@ -152,7 +155,7 @@ static int sw_region_refresh(struct nic_region *region, const struct iovec *iov,
 {
 	if (!(region->domain->mr_mode & (FI_MR_ALLOCATED | FI_MR_MMU_NOTIFY)))
 		return 0;
-	return check_mapped(iov, count);
+	return check_mapped(region, iov, count);
 }
 
 /* ---- addresses ---- */
@@ -178,9 +181,9 @@ static int parse_address(const void *addr, size_t len, uint32_t *ip, uint16_t *n
 
 static int format_address(uint32_t ip, uint16_t number, void *addr, size_t *len)
 {
-	struct sockaddr_in in = {.sin_family = AF_INET,
-				 .sin_port = htons(number),
-				 .sin_addr.s_addr = htonl(ip)};
+	struct sockaddr_in in = { .sin_family = AF_INET,
+				  .sin_port = htons(number),
+				  .sin_addr.s_addr = htonl(ip) };
 	size_t have = *len;
 
 	*len = sizeof(in);
@@ -296,7 +299,7 @@ static int sw_atomic_offer(struct nic_domain *domain, enum nic_op kind, enum fi_
 			   enum fi_op op, size_t *count, size_t *size)
 {
 	(void)domain;
-	if (!sw_atomic_valid((enum sw_atomic_kind)(kind - NIC_OP_ATOMIC), datatype, op))
+	if (!sw_atomic_valid(sw_atomic_kind_of(kind), datatype, op))
 		return -FI_EOPNOTSUPP;
 	*size = sw_atomic_size(datatype);
 	*count = SW_MAX_MSG / *size;
@@ -309,15 +312,17 @@ static const char *sw_strerror(int prov_errno)
 {
 	static const char *const text[HMREG_ERROR_LAST] = {
 		[HMREG_OK] = "success",
-		[HMREG_KEY_UNKNOWN] = "bad key: the target has no region with this key, or has closed it",
+		[HMREG_KEY_UNKNOWN] =
+			"bad key: the target has no region with this key, or has closed it",
 		[HMREG_KEY_CLOSED] = "closed: the region of this key has been closed",
 		[HMREG_OUT_OF_BOUNDS] = "out of bounds: the range is not inside the region",
 		[HMREG_NO_RIGHT] = "no right: the region does not grant this access",
 		[HMREG_DISABLED] = "disabled: the region has not been enabled",
 		[HMREG_KEY_USED_UP] = "closed: the single-use key has been used",
 		[HMREG_OTHER_ENDPOINT] = "no right: the region is bound to another endpoint",
-		[HMREG_KEY_NOT_MAPPED] = "bad key: raw keys must be mapped before use",
-		[HMREG_KEY_FORGED] = "bad key: the raw key does not belong to the region",
+		[HMREG_KEY_NOT_MAPPED] =
+			"bad key: the target wants a raw key, mapped here with all its bytes",
+		[HMREG_KEY_FORGED] = "bad key: raw key and base address are not those of a region",
 		[HMREG_PEER_GONE] = "no enabled endpoint has this address",
 		[HMREG_PEER_NO_CAP] = "the target endpoint was not opened for this operation",
 		[HMREG_LOCAL_REGION] = "closed: the local region was closed before its use",

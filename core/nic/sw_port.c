@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Virtual ports of the software NIC: where endpoints of this process find each other. */
-#include <sched.h>
 #include <stdlib.h>
 
 #include "core/base/log.h"
+#include "core/base/spin.h"
 #include "core/nic/sw.h"
 
 /* word = listening (1 bit) | references; made once per number and kept for the process's life. */
@@ -12,13 +12,14 @@ struct sw_port {
 	struct sw_ep *ep; /* constant while listening */
 };
 
-#define LISTENING (UINT64_C(1) << 32)
-#define REFERENCES (LISTENING - 1)
-#define PAGE_PORTS 256
+#define LISTENING	  (UINT64_C(1) << 32)
+#define REFERENCES	  (LISTENING - 1)
+#define PAGE_PORTS	  256
 #define FIRST_FREE_CHOICE 1024u
 
 static _Atomic(struct sw_port *) pages[65536 / PAGE_PORTS];
-static pthread_mutex_t bind_lock = PTHREAD_MUTEX_INITIALIZER; /* protects bound, next_choice, serials */
+static pthread_mutex_t bind_lock =
+	PTHREAD_MUTEX_INITIALIZER; /* protects bound, next_choice, serials */
 static uint8_t bound[65536 / 8];
 static uint32_t next_choice = FIRST_FREE_CHOICE;
 static uint64_t serials;
@@ -30,8 +31,8 @@ static bool is_bound(uint32_t number)
 
 static struct sw_port *make_port(uint16_t number)
 {
-	struct sw_port *page = atomic_load_explicit(&pages[number / PAGE_PORTS],
-						    memory_order_relaxed);
+	struct sw_port *page =
+		atomic_load_explicit(&pages[number / PAGE_PORTS], memory_order_relaxed);
 
 	if (!page) {
 		page = aligned_alloc(64, PAGE_PORTS * sizeof(*page));
@@ -114,8 +115,7 @@ void sw_port_unbind(struct sw_ep *ep)
 	struct sw_port *port = ep->port;
 
 	atomic_fetch_and_explicit(&port->word, ~LISTENING, memory_order_acq_rel);
-	while (atomic_load_explicit(&port->word, memory_order_acquire) & REFERENCES)
-		sched_yield();
+	hm_spin_drain(&port->word, REFERENCES);
 	pthread_mutex_lock(&bind_lock);
 	bound[ep->number / 8] &= (uint8_t) ~(1u << ep->number % 8);
 	pthread_mutex_unlock(&bind_lock);
@@ -125,8 +125,8 @@ void sw_port_unbind(struct sw_ep *ep)
 struct sw_ep *sw_port_acquire(uint64_t peer)
 {
 	uint16_t number = (uint16_t)peer;
-	struct sw_port *port = atomic_load_explicit(&pages[number / PAGE_PORTS],
-						    memory_order_acquire);
+	struct sw_port *port =
+		atomic_load_explicit(&pages[number / PAGE_PORTS], memory_order_acquire);
 
 	if (!port)
 		return NULL;

@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* One-sided operations of the software NIC: write, read and atomics, executed in the caller. */
 #include "core/base/guard.h"
+#include "core/base/log.h"
 #include "core/base/range.h"
 #include "core/nic/sw.h"
-#include "core/nic/sw_atomic_ops.h"
 
 int sw_error_code(enum hmreg_error why)
 {
 	static const int codes[HMREG_ERROR_LAST] = {
-		[HMREG_KEY_UNKNOWN] = FI_ENOKEY,	 [HMREG_KEY_CLOSED] = FI_ENOKEY,
-		[HMREG_OUT_OF_BOUNDS] = FI_EINVAL,	 [HMREG_NO_RIGHT] = FI_EACCES,
-		[HMREG_DISABLED] = FI_EOPBADSTATE,	 [HMREG_KEY_USED_UP] = FI_ENOKEY,
-		[HMREG_OTHER_ENDPOINT] = FI_EACCES,	 [HMREG_KEY_NOT_MAPPED] = FI_EKEYREJECTED,
-		[HMREG_KEY_FORGED] = FI_EKEYREJECTED,	 [HMREG_PEER_GONE] = FI_EHOSTUNREACH,
-		[HMREG_PEER_NO_CAP] = FI_EOPNOTSUPP,	 [HMREG_LOCAL_REGION] = FI_ENOMR,
-		[HMREG_TRUNCATED] = FI_ETRUNC,		 [HMREG_FAULT] = FI_EFAULT,
-		[HMREG_CANCELED] = FI_ECANCELED,	 [HMREG_MISALIGNED] = FI_EINVAL,
-		[HMREG_REFRESHING] = FI_EOPBADSTATE,	 [HMREG_PEER_REGION] = FI_EREMOTEIO,
+		[HMREG_KEY_UNKNOWN] = FI_ENOKEY,      [HMREG_KEY_CLOSED] = FI_ENOKEY,
+		[HMREG_OUT_OF_BOUNDS] = FI_EINVAL,    [HMREG_NO_RIGHT] = FI_EACCES,
+		[HMREG_DISABLED] = FI_EOPBADSTATE,    [HMREG_KEY_USED_UP] = FI_ENOKEY,
+		[HMREG_OTHER_ENDPOINT] = FI_EACCES,   [HMREG_KEY_NOT_MAPPED] = FI_EKEYREJECTED,
+		[HMREG_KEY_FORGED] = FI_EKEYREJECTED, [HMREG_PEER_GONE] = FI_EHOSTUNREACH,
+		[HMREG_PEER_NO_CAP] = FI_EOPNOTSUPP,  [HMREG_LOCAL_REGION] = FI_ENOMR,
+		[HMREG_TRUNCATED] = FI_ETRUNC,	      [HMREG_FAULT] = FI_EFAULT,
+		[HMREG_CANCELED] = FI_ECANCELED,      [HMREG_MISALIGNED] = FI_EINVAL,
+		[HMREG_REFRESHING] = FI_EOPBADSTATE,  [HMREG_PEER_REGION] = FI_EREMOTEIO,
 	};
 
 	return codes[why];
@@ -42,12 +42,12 @@ void sw_fail(struct nic_ep *ep, const struct nic_wr *wr, enum hmreg_error why)
 	if (cntr)
 		nic_cntr_failed(cntr);
 	if (ep->tx_cq) {
-		struct nic_comp comp = {.op_context = wr->context,
-					.flags = wr->comp_flags,
-					.src_addr = FI_ADDR_NOTAVAIL,
-					.err = sw_error_code(why),
-					.prov_errno = (int)why,
-					.olen = wr->len};
+		struct nic_comp comp = { .op_context = wr->context,
+					 .flags = wr->comp_flags,
+					 .src_addr = FI_ADDR_NOTAVAIL,
+					 .err = sw_error_code(why),
+					 .prov_errno = (int)why,
+					 .olen = wr->len };
 
 		nic_cq_push(ep->tx_cq, &comp);
 	}
@@ -58,11 +58,11 @@ void sw_succeed(struct nic_ep *ep, const struct nic_wr *wr)
 	struct nic_cntr *cntr = initiator_cntr(ep, wr->op);
 
 	if (ep->tx_cq) {
-		if (wr->flags & NIC_WR_COMPLETE) {
-			struct nic_comp comp = {.op_context = wr->context,
-						.flags = wr->comp_flags,
-						.len = wr->len,
-						.src_addr = FI_ADDR_NOTAVAIL};
+		if (wr->flags & FI_COMPLETION) {
+			struct nic_comp comp = { .op_context = wr->context,
+						 .flags = wr->comp_flags,
+						 .len = wr->len,
+						 .src_addr = FI_ADDR_NOTAVAIL };
 
 			nic_cq_push(ep->tx_cq, &comp);
 		} else {
@@ -75,17 +75,22 @@ void sw_succeed(struct nic_ep *ep, const struct nic_wr *wr)
 
 /* ---- the target's side of the checks ---- */
 
-/* The other side's regions that one operation touches; each is referenced. */
+/* A range of a region of the other side; the region is referenced. */
+struct target {
+	struct nic_region *region;
+	uint64_t offset, len;
+};
+
+/* What one operation touches there, without the empty ranges, which name no region. */
 struct targets {
 	uint32_t count;
-	struct nic_region *region[NIC_RMA_IOV_MAX];
-	uint64_t offset[NIC_RMA_IOV_MAX];
+	struct target at[NIC_RMA_IOV_MAX];
 };
 
 static void release_targets(struct targets *targets)
 {
 	for (uint32_t i = 0; i < targets->count; i++)
-		nic_local_release(targets->region[i]);
+		nic_local_release(targets->at[i].region);
 }
 
 /* A raw key: what the initiator mapped, and its secret must be the region's. */
@@ -104,7 +109,9 @@ static enum hmreg_error find_raw(struct nic_ep *ep, struct nic_domain *target, u
 	if (!found) {
 		why = hm_key_expired(target->regions, mapped->handle) ? HMREG_KEY_CLOSED
 								      : HMREG_KEY_UNKNOWN;
-	} else if (nic_region_of(found)->ext->secret != mapped->secret) {
+	} else if (nic_region_of(found)->ext->secret != mapped->secret ||
+		   ((target->mr_mode & FI_MR_VIRT_ADDR) &&
+		    nic_region_of(found)->base != mapped->base_addr)) {
 		hm_key_release(found);
 		why = HMREG_KEY_FORGED;
 	} else {
@@ -148,6 +155,28 @@ static enum hmreg_error check_state(struct nic_region *region, const struct nic_
 	return HMREG_OK;
 }
 
+/* For who wonders: what was asked, and what there is. */
+static void explain(const struct nic_domain *target, const struct fi_rma_iov *remote,
+		    const struct nic_region *region, enum hmreg_error why)
+{
+	bool virtual = target->mr_mode & FI_MR_VIRT_ADDR;
+
+	if (!region)
+		HM_INFO(FI_LOG_EP_DATA, "access to %lu bytes by key 0x%lx: %s",
+			(unsigned long)remote->len, (unsigned long)remote->key,
+			target->ops->strerror((int)why));
+	else
+		HM_INFO(FI_LOG_EP_DATA,
+			"access to [0x%lx, +%lu) by key 0x%lx: %s; it has %lu bytes, %s 0x%lx, and "
+			"rights 0x%x",
+			(unsigned long)remote->addr, (unsigned long)remote->len,
+			(unsigned long)remote->key, target->ops->strerror((int)why),
+			(unsigned long)region->len,
+			virtual ? "addressed by the owner's address (FI_MR_VIRT_ADDR), from"
+				: "addressed by offset, from",
+			virtual ? (unsigned long)region->base : 0ul, region->access);
+}
+
 /* Find and check one remote range; on success the region is referenced in targets. */
 static enum hmreg_error add_target(struct nic_ep *ep, const struct nic_ep *target,
 				   const struct fi_rma_iov *remote, uint64_t access,
@@ -157,8 +186,10 @@ static enum hmreg_error add_target(struct nic_ep *ep, const struct nic_ep *targe
 	uint64_t offset = remote->addr;
 	enum hmreg_error why = find_region(ep, target->domain, remote->key, &region);
 
-	if (why != HMREG_OK)
+	if (why != HMREG_OK) {
+		explain(target->domain, remote, NULL, why);
 		return why;
+	}
 	if (target->domain->mr_mode & FI_MR_VIRT_ADDR)
 		offset -= region->base;
 	why = check_state(region, target);
@@ -167,11 +198,11 @@ static enum hmreg_error add_target(struct nic_ep *ep, const struct nic_ep *targe
 	if (why == HMREG_OK && !hm_range_ok(region->len, offset, remote->len))
 		why = HMREG_OUT_OF_BOUNDS;
 	if (why != HMREG_OK) {
+		explain(target->domain, remote, region, why);
 		nic_local_release(region);
 		return why;
 	}
-	targets->region[targets->count] = region;
-	targets->offset[targets->count++] = offset;
+	targets->at[targets->count++] = (struct target){ region, offset, remote->len };
 	return HMREG_OK;
 }
 
@@ -182,14 +213,14 @@ static enum hmreg_error claim(struct targets *targets)
 	uint32_t count = 0;
 
 	for (uint32_t i = 0; i < targets->count; i++) {
-		struct nic_region *region = targets->region[i];
+		struct nic_region *region = targets->at[i].region;
 		bool repeated = false;
 
 		if (!(atomic_load_explicit(&region->state, memory_order_relaxed) &
 		      NIC_REGION_SINGLE_USE))
 			continue;
 		for (uint32_t k = 0; k < i; k++) /* twice in one operation is one use */
-			repeated |= targets->region[k] == region;
+			repeated |= targets->at[k].region == region;
 		if (repeated)
 			continue;
 		if (!(atomic_fetch_or_explicit(&region->state, NIC_REGION_USED_UP,
@@ -209,23 +240,23 @@ static enum hmreg_error claim(struct targets *targets)
 
 /* ---- execution ---- */
 
+static size_t target_pieces(const struct target *target, struct iovec *piece)
+{
+	return sw_region_pieces(target->region, target->offset, target->len, piece);
+}
+
 static enum hmreg_error move(const struct nic_wr *wr, const struct targets *targets)
 {
 	struct iovec local[NIC_IOV_MAX], piece[NIC_IOV_MAX];
-	struct sw_cursor mine = {.iov = local, .count = wr->local_count};
+	struct sw_cursor mine = { .iov = local, .count = wr->local_count };
 
 	sw_pieces(wr->local, wr->local_count, local);
-	for (uint32_t i = 0, t = 0; i < wr->remote_count; i++) {
-		struct sw_cursor theirs = {.iov = piece};
-		int ret;
+	for (uint32_t i = 0; i < targets->count; i++) {
+		const struct target *target = &targets->at[i];
+		struct sw_cursor theirs = { .iov = piece, .count = target_pieces(target, piece) };
+		int ret = wr->op == NIC_OP_WRITE ? sw_copy(&theirs, &mine, target->len)
+						 : sw_copy(&mine, &theirs, target->len);
 
-		if (wr->remote[i].len == 0)
-			continue;
-		theirs.count = sw_region_pieces(targets->region[t], targets->offset[t],
-						wr->remote[i].len, piece);
-		t++;
-		ret = wr->op == NIC_OP_WRITE ? sw_copy(&theirs, &mine, wr->remote[i].len)
-					     : sw_copy(&mine, &theirs, wr->remote[i].len);
 		if (ret != 0)
 			return HMREG_FAULT;
 	}
@@ -251,35 +282,19 @@ static void run_apply(void *arg)
 				 a->count);
 }
 
-/* Walks a list of local segments by whole elements. */
-struct operand {
-	const struct nic_seg *seg;
-	uint32_t count;
-	size_t offset;
-};
-
-/* The place of the next bytes, and *len cut to what lies there in one piece.  NULL: no operand. */
-static void *operand_at(struct operand *operand, size_t *len)
+/* The operand's next bytes, and *len cut to what lies there in one piece.  NULL: no operand. */
+static void *operand_at(struct sw_cursor *operand, size_t *len)
 {
-	if (operand->count == 0)
-		return NULL;
-	while (operand->offset == operand->seg->len) {
-		operand->seg++;
-		operand->count--;
-		operand->offset = 0;
-	}
-	if (*len > operand->seg->len - operand->offset)
-		*len = operand->seg->len - operand->offset;
-	return (char *)operand->seg->addr + operand->offset;
+	return operand->count == 0 ? NULL : sw_cursor_at(operand, len);
 }
 
-static enum hmreg_error apply_range(const struct nic_wr *wr, struct operand op[3], char *dst,
+static enum hmreg_error apply_range(const struct nic_wr *wr, struct sw_cursor op[3], char *dst,
 				    size_t len)
 {
 	size_t size = sw_atomic_size(wr->datatype);
-	struct apply a = {.kind = (enum sw_atomic_kind)(wr->op - NIC_OP_ATOMIC),
-			  .datatype = wr->datatype,
-			  .op = wr->atomic_op};
+	struct apply a = { .kind = sw_atomic_kind_of(wr->op),
+			   .datatype = wr->datatype,
+			   .op = wr->atomic_op };
 	struct iovec memory[4];
 
 	while (len > 0) {
@@ -290,10 +305,10 @@ static enum hmreg_error apply_range(const struct nic_wr *wr, struct operand op[3
 		a.result = operand_at(&op[1], &n);
 		a.compare = operand_at(&op[2], &n);
 		a.count = n / size;
-		memory[0] = (struct iovec){a.dst, n};
-		memory[1] = (struct iovec){(void *)(uintptr_t)a.src, a.src ? n : 0};
-		memory[2] = (struct iovec){a.result, a.result ? n : 0};
-		memory[3] = (struct iovec){(void *)(uintptr_t)a.compare, a.compare ? n : 0};
+		memory[0] = (struct iovec){ a.dst, n };
+		memory[1] = (struct iovec){ (void *)(uintptr_t)a.src, a.src ? n : 0 };
+		memory[2] = (struct iovec){ a.result, a.result ? n : 0 };
+		memory[3] = (struct iovec){ (void *)(uintptr_t)a.compare, a.compare ? n : 0 };
 		if (hm_guard_run(run_apply, &a, memory, 4) != 0) {
 			sw_atomic_recover();
 			return HMREG_FAULT;
@@ -324,14 +339,9 @@ static enum hmreg_error check_alignment(const struct nic_wr *wr, const struct ta
 	size_t align = natural_alignment(wr->datatype);
 	struct iovec piece[NIC_IOV_MAX];
 
-	for (uint32_t i = 0, t = 0; i < wr->remote_count; i++) {
-		size_t n;
+	for (uint32_t i = 0; i < targets->count; i++) {
+		size_t n = target_pieces(&targets->at[i], piece);
 
-		if (wr->remote[i].len == 0)
-			continue;
-		n = sw_region_pieces(targets->region[t], targets->offset[t], wr->remote[i].len,
-				     piece);
-		t++;
 		while (n-- > 0)
 			if ((uintptr_t)piece[n].iov_base % align != 0 ||
 			    piece[n].iov_len % size != 0)
@@ -342,19 +352,17 @@ static enum hmreg_error check_alignment(const struct nic_wr *wr, const struct ta
 
 static enum hmreg_error execute_atomic(const struct nic_wr *wr, const struct targets *targets)
 {
-	struct operand op[3] = {{wr->local, wr->local_count, 0},
-				{wr->result, wr->result_count, 0},
-				{wr->compare, wr->compare_count, 0}};
-	struct iovec piece[NIC_IOV_MAX];
+	struct iovec local[3][NIC_IOV_MAX], piece[NIC_IOV_MAX];
+	struct sw_cursor op[3] = { { .iov = local[0], .count = wr->local_count },
+				   { .iov = local[1], .count = wr->result_count },
+				   { .iov = local[2], .count = wr->compare_count } };
 
-	for (uint32_t i = 0, t = 0; i < wr->remote_count; i++) {
-		size_t n;
+	sw_pieces(wr->local, wr->local_count, local[0]);
+	sw_pieces(wr->result, wr->result_count, local[1]);
+	sw_pieces(wr->compare, wr->compare_count, local[2]);
+	for (uint32_t i = 0; i < targets->count; i++) {
+		size_t n = target_pieces(&targets->at[i], piece);
 
-		if (wr->remote[i].len == 0)
-			continue;
-		n = sw_region_pieces(targets->region[t], targets->offset[t], wr->remote[i].len,
-				     piece);
-		t++;
 		for (size_t k = 0; k < n; k++) {
 			enum hmreg_error why =
 				apply_range(wr, op, piece[k].iov_base, piece[k].iov_len);
@@ -368,7 +376,7 @@ static enum hmreg_error execute_atomic(const struct nic_wr *wr, const struct tar
 
 /* ---- the operation ---- */
 
-/* What the access needs of the region and of the target endpoint. */
+/* What the operation needs of the regions, and with its kind of the target endpoint. */
 static uint64_t needed_access(const struct nic_wr *wr)
 {
 	switch (wr->op) {
@@ -384,20 +392,15 @@ static uint64_t needed_access(const struct nic_wr *wr)
 	}
 }
 
-static uint64_t needed_caps(const struct nic_wr *wr)
-{
-	return needed_access(wr) |
-	       (wr->op == NIC_OP_WRITE || wr->op == NIC_OP_READ ? FI_RMA : FI_ATOMIC);
-}
-
 static enum hmreg_error execute(struct nic_ep *ep, const struct nic_ep *target,
 				const struct nic_wr *wr, struct targets *targets)
 {
-	uint64_t access = needed_access(wr);
 	bool atomic = wr->op != NIC_OP_WRITE && wr->op != NIC_OP_READ;
+	uint64_t access = needed_access(wr);
+	uint64_t caps = access | (atomic ? FI_ATOMIC : FI_RMA);
 	enum hmreg_error why;
 
-	if ((target->caps & needed_caps(wr)) != needed_caps(wr))
+	if ((target->caps & caps) != caps)
 		return HMREG_PEER_NO_CAP;
 	if ((wr->flags & FI_REMOTE_CQ_DATA) && !target->rx_cq) /* nobody would see the data */
 		return HMREG_PEER_NO_CAP;
@@ -419,20 +422,17 @@ static enum hmreg_error execute(struct nic_ep *ep, const struct nic_ep *target,
 	return atomic ? execute_atomic(wr, targets) : move(wr, targets);
 }
 
-/* Bytes of the operation that region i took; 0 where a piece before this one told of the region. */
-static uint64_t region_bytes(const struct nic_wr *wr, const struct targets *targets, uint32_t i)
+/* Bytes of the operation that target i's region took; 0 where a target before it told of them. */
+static uint64_t region_bytes(const struct targets *targets, uint32_t i)
 {
 	uint64_t bytes = 0;
 
-	for (uint32_t k = 0, t = 0; k < wr->remote_count; k++) {
-		if (wr->remote[k].len == 0)
+	for (uint32_t k = 0; k < targets->count; k++) {
+		if (targets->at[k].region != targets->at[i].region)
 			continue;
-		if (targets->region[t] == targets->region[i]) {
-			if (t < i)
-				return 0;
-			bytes += wr->remote[k].len;
-		}
-		t++;
+		if (k < i)
+			return 0;
+		bytes += targets->at[k].len;
 	}
 	return bytes;
 }
@@ -442,26 +442,25 @@ static void tell_target(struct nic_ep *target, const struct nic_wr *wr,
 			const struct targets *targets)
 {
 	bool writes = needed_access(wr) & FI_REMOTE_WRITE;
-	struct nic_cntr *cntr =
-		target->cntr[writes ? NIC_CNTR_REMOTE_WRITE : NIC_CNTR_REMOTE_READ];
+	struct nic_cntr *cntr = target->cntr[writes ? NIC_CNTR_REMOTE_WRITE : NIC_CNTR_REMOTE_READ];
 
 	for (uint32_t i = 0; writes && i < targets->count; i++) {
-		struct nic_region_ext *ext = targets->region[i]->ext;
+		struct nic_region_ext *ext = targets->at[i].region->ext;
 		struct nic_cntr *bound =
 			ext ? atomic_load_explicit(&ext->cntr, memory_order_acquire) : NULL;
 
 		if (bound && (target->caps & FI_RMA_EVENT)) {
-			uint64_t bytes = region_bytes(wr, targets, i);
+			uint64_t bytes = region_bytes(targets, i);
 
 			if (bytes > 0) /* an operation is one event, in however many pieces */
 				nic_cntr_done(bound, bytes);
 		}
 	}
-	if (wr->flags & FI_REMOTE_CQ_DATA && target->rx_cq) {
-		struct nic_comp comp = {.flags = FI_RMA | FI_REMOTE_WRITE | FI_REMOTE_CQ_DATA,
-					.len = wr->len,
-					.data = wr->data,
-					.src_addr = FI_ADDR_NOTAVAIL};
+	if (wr->flags & FI_REMOTE_CQ_DATA) { /* execute has seen to it that there is a queue */
+		struct nic_comp comp = { .flags = FI_RMA | FI_REMOTE_WRITE | FI_REMOTE_CQ_DATA,
+					 .len = wr->len,
+					 .data = wr->data,
+					 .src_addr = FI_ADDR_NOTAVAIL };
 
 		nic_cq_push(target->rx_cq, &comp);
 	}
@@ -471,7 +470,7 @@ static void tell_target(struct nic_ep *target, const struct nic_wr *wr,
 
 ssize_t sw_rma(struct nic_ep *ep, const struct nic_wr *wr)
 {
-	struct targets targets = {.count = 0};
+	struct targets targets = { .count = 0 };
 	struct sw_ep *target;
 	enum hmreg_error why;
 	bool notify;

@@ -22,24 +22,24 @@ extern "C" {
  */
 enum hmreg_error {
 	HMREG_OK = 0,
-	HMREG_KEY_UNKNOWN = 1,	    /* no region of the target has this key (FI_ENOKEY) */
-	HMREG_KEY_CLOSED = 2,	    /* the region of this key has been closed (FI_ENOKEY) */
-	HMREG_OUT_OF_BOUNDS = 3,    /* the range is not inside the region (FI_EINVAL) */
-	HMREG_NO_RIGHT = 4,	    /* the region does not grant this access (FI_EACCES) */
-	HMREG_DISABLED = 5,	    /* the region is not enabled (FI_EOPBADSTATE) */
-	HMREG_KEY_USED_UP = 6,	    /* a single-use key, used already (FI_ENOKEY) */
-	HMREG_OTHER_ENDPOINT = 7,   /* the region is bound to another endpoint (FI_EACCES) */
-	HMREG_KEY_NOT_MAPPED = 8,   /* raw keys must be mapped before use (FI_EKEYREJECTED) */
-	HMREG_KEY_FORGED = 9,	    /* the raw key's secret part is wrong (FI_EKEYREJECTED) */
-	HMREG_PEER_GONE = 10,	    /* no enabled endpoint has this address (FI_EHOSTUNREACH) */
-	HMREG_PEER_NO_CAP = 11,	    /* the target endpoint lacks the capability (FI_EOPNOTSUPP) */
-	HMREG_LOCAL_REGION = 12,    /* the local region was closed meanwhile (FI_ENOMR) */
-	HMREG_TRUNCATED = 13,	    /* message longer than the receive buffer (FI_ETRUNC) */
-	HMREG_FAULT = 14,	    /* memory on either side is not mapped (FI_EFAULT) */
-	HMREG_CANCELED = 15,	    /* canceled by the application (FI_ECANCELED) */
-	HMREG_MISALIGNED = 16,	    /* atomic target not naturally aligned (FI_EINVAL) */
-	HMREG_REFRESHING = 17,	    /* the region is being refreshed (FI_EOPBADSTATE) */
-	HMREG_PEER_REGION = 18,	    /* the receiver closed its buffer's region (FI_EREMOTEIO) */
+	HMREG_KEY_UNKNOWN = 1,	  /* no region of the target has this key (FI_ENOKEY) */
+	HMREG_KEY_CLOSED = 2,	  /* the region of this key has been closed (FI_ENOKEY) */
+	HMREG_OUT_OF_BOUNDS = 3,  /* the range is not inside the region (FI_EINVAL) */
+	HMREG_NO_RIGHT = 4,	  /* the region does not grant this access (FI_EACCES) */
+	HMREG_DISABLED = 5,	  /* the region is not enabled (FI_EOPBADSTATE) */
+	HMREG_KEY_USED_UP = 6,	  /* a single-use key, used already (FI_ENOKEY) */
+	HMREG_OTHER_ENDPOINT = 7, /* the region is bound to another endpoint (FI_EACCES) */
+	HMREG_KEY_NOT_MAPPED = 8, /* raw keys must be mapped before use (FI_EKEYREJECTED) */
+	HMREG_KEY_FORGED = 9,	  /* the raw key's secret part is wrong (FI_EKEYREJECTED) */
+	HMREG_PEER_GONE = 10,	  /* no enabled endpoint has this address (FI_EHOSTUNREACH) */
+	HMREG_PEER_NO_CAP = 11,	  /* the target endpoint lacks the capability (FI_EOPNOTSUPP) */
+	HMREG_LOCAL_REGION = 12,  /* the local region was closed meanwhile (FI_ENOMR) */
+	HMREG_TRUNCATED = 13,	  /* message longer than the receive buffer (FI_ETRUNC) */
+	HMREG_FAULT = 14,	  /* memory on either side is not mapped (FI_EFAULT) */
+	HMREG_CANCELED = 15,	  /* canceled by the application (FI_ECANCELED) */
+	HMREG_MISALIGNED = 16,	  /* atomic target not naturally aligned (FI_EINVAL) */
+	HMREG_REFRESHING = 17,	  /* the region is being refreshed (FI_EOPBADSTATE) */
+	HMREG_PEER_REGION = 18,	  /* the receiver closed its buffer's region (FI_EREMOTEIO) */
 	HMREG_ERROR_LAST
 };
 

@@ -24,7 +24,7 @@
 
 #include "core/mr/mr.h"
 
-#define RUNS 9
+#define RUNS	  9
 #define MOST_HELD 1000000
 
 static int tsv;
@@ -96,7 +96,7 @@ struct library {
 	int (*fabric)(struct fi_fabric_attr *, struct fid_fabric **, void *);
 };
 
-static const struct library hmreg = {fi_getinfo, fi_dupinfo, fi_freeinfo, fi_fabric};
+static const struct library hmreg = { fi_getinfo, fi_dupinfo, fi_freeinfo, fi_fabric };
 
 struct opened {
 	const struct library *library;
@@ -174,8 +174,8 @@ static void malloc_free(void *arg, long n)
 
 static void *map_memory(size_t len)
 {
-	void *p = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
-		       -1, 0);
+	void *p = mmap(NULL, len, PROT_READ | PROT_WRITE,
+		       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
 	check(p == MAP_FAILED ? -FI_ENOMEM : 0, "mmap");
 	return p;
@@ -183,15 +183,15 @@ static void *map_memory(size_t len)
 
 static void bench_sizes(const char *profile, double malloc_ns)
 {
-	static const size_t sizes[] = {4096, 65536, 1 << 20, 16 << 20, 256 << 20, 1 << 30};
-	static const char *const names[] = {"4KiB", "64KiB", "1MiB", "16MiB", "256MiB", "1GiB"};
+	static const size_t sizes[] = { 4096, 65536, 1 << 20, 16 << 20, 256 << 20, 1 << 30 };
+	static const char *const names[] = { "4KiB", "64KiB", "1MiB", "16MiB", "256MiB", "1GiB" };
 	struct opened o;
 	void *buf = map_memory(sizes[5]);
 	double first = 0;
 
 	check(open_domain(&hmreg, "hmreg", profile, &o), "open domain");
 	for (unsigned i = 0; i < 6; i++) {
-		struct reg_work w = {o.domain, buf, sizes[i], 1, 0};
+		struct reg_work w = { o.domain, buf, sizes[i], 1, 0 };
 		double ns = measure(reg_close, &w, 100000);
 
 		if (i == 0)
@@ -265,10 +265,10 @@ static void hold(struct held *h, struct fid_domain *domain, void *buf, long coun
 
 static void bench_held(const char *profile)
 {
-	static const long counts[] = {0, 1, 1000, MOST_HELD};
-	struct held h = {.mr = calloc(MOST_HELD, sizeof(*h.mr)),
-			 .key = calloc(MOST_HELD, sizeof(*h.key)),
-			 .by_key = strcmp(profile, "sw-scalable") == 0};
+	static const long counts[] = { 0, 1, 1000, MOST_HELD };
+	struct held h = { .mr = calloc(MOST_HELD, sizeof(*h.mr)),
+			  .key = calloc(MOST_HELD, sizeof(*h.key)),
+			  .by_key = strcmp(profile, "sw-scalable") == 0 };
 	void *buf = map_memory(4096);
 	struct opened o;
 	double empty = 0;
@@ -280,7 +280,8 @@ static void bench_held(const char *profile)
 	check(open_domain(&hmreg, "hmreg", profile, &o), "open domain");
 	before = resident_bytes();
 	for (unsigned i = 0; i < 4; i++) {
-		struct reg_work w = {o.domain, buf, 4096, 1, 0}, fresh = {o.domain, buf, 4096, 1, 1};
+		struct reg_work w = { o.domain, buf, 4096, 1, 0 },
+				fresh = { o.domain, buf, 4096, 1, 1 };
 		double ns;
 
 		hold(&h, o.domain, buf, counts[i]);
@@ -330,7 +331,8 @@ static double thread_rate(struct fid_domain *domain, void *buf, unsigned threads
 		double start;
 
 		for (unsigned t = 0; t < threads; t++)
-			w[t] = (struct reg_work){domain, buf, 4096, 1 + (step ? (uint64_t)t << 32 : t), step};
+			w[t] = (struct reg_work){ domain, buf, 4096,
+						  1 + (step ? (uint64_t)t << 32 : t), step };
 		start = now_ns();
 		for (unsigned t = 0; t < threads; t++)
 			check(-pthread_create(&thread[t], NULL, reg_thread, &w[t]), "thread");
@@ -414,11 +416,11 @@ static void bench_write(const char *profile)
 	struct fid_ep *ep[2];
 	struct fid_mr *src_mr, *dst_mr;
 	static char src[64], dst[64];
-	struct fi_av_attr av_attr = {.type = FI_AV_TABLE};
-	struct fi_cq_attr cq_attr = {.format = FI_CQ_FORMAT_CONTEXT};
+	struct fi_av_attr av_attr = { .type = FI_AV_TABLE };
+	struct fi_cq_attr cq_attr = { .format = FI_CQ_FORMAT_CONTEXT };
 	uint8_t name[64], raw[64];
 	size_t name_len = sizeof(name), raw_len = sizeof(raw);
-	struct write_work w = {.src = src};
+	struct write_work w = { .src = src };
 	int mode;
 	double memcpy_ns;
 
@@ -460,12 +462,15 @@ static void bench_peer(double empty)
 {
 	struct library peer;
 	struct opened o;
-	struct reg_work w = {.len = 4096, .key = 1};
+	struct reg_work w = { .len = 4096, .key = 1 };
+	struct fid_mr **held = calloc(MOST_HELD, sizeof(struct fid_mr *));
 	void *so = dlopen("libfabric.so.1", RTLD_NOW | RTLD_LOCAL);
 	double ns;
 
+	check(held ? 0 : -FI_ENOMEM, "memory");
 	if (!so) {
 		fprintf(stderr, "mr_bench: no libfabric.so.1 here, so no ratio to it\n");
+		free(held);
 		return;
 	}
 	*(void **)&peer.getinfo = dlsym(so, "fi_getinfo");
@@ -474,6 +479,7 @@ static void bench_peer(double empty)
 	*(void **)&peer.fabric = dlsym(so, "fi_fabric");
 	if (open_domain(&peer, "shm", NULL, &o) != 0) {
 		fprintf(stderr, "mr_bench: libfabric.so.1 opens no domain of its provider shm\n");
+		free(held);
 		return;
 	}
 	w.buf = map_memory(4096);
@@ -481,6 +487,15 @@ static void bench_peer(double empty)
 	ns = measure(reg_close, &w, 100000);
 	figure(ns, "ns", "reg_close.peer_libfabric_shm.4KiB");
 	figure(ns / empty, "x", "reg_close.peer_libfabric_shm.4KiB.to_sw-scalable");
+	for (long i = 0; i < MOST_HELD; i++)
+		check(fi_mr_reg(w.domain, w.buf, 4096, FI_REMOTE_WRITE, 0, held_key(i), 0, &held[i],
+				NULL),
+		      "peer's fi_mr_reg");
+	figure(measure(reg_close, &w, 100000), "ns", "reg_close.peer_libfabric_shm.held_%d",
+	       MOST_HELD);
+	for (long i = 0; i < MOST_HELD; i++)
+		check(fi_close(&held[i]->fid), "peer's fi_close");
+	free(held);
 	close_domain(&o);
 	munmap(w.buf, 4096);
 }
@@ -488,7 +503,7 @@ static void bench_peer(double empty)
 static double scalable_4k(void)
 {
 	struct opened o;
-	struct reg_work w = {.buf = map_memory(4096), .len = 4096, .key = 1};
+	struct reg_work w = { .buf = map_memory(4096), .len = 4096, .key = 1 };
 	double ns;
 
 	check(open_domain(&hmreg, "hmreg", "sw-scalable", &o), "open domain");
@@ -501,7 +516,7 @@ static double scalable_4k(void)
 
 int main(int argc, char **argv)
 {
-	static const char *const profiles[] = {"sw-scalable", "sw-verbs", "sw-strict"};
+	static const char *const profiles[] = { "sw-scalable", "sw-verbs", "sw-strict" };
 	double malloc_ns;
 
 	tsv = argc > 1 && strcmp(argv[1], "--tsv") == 0;

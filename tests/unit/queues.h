@@ -17,8 +17,6 @@
 #include "core/core.h"
 #include "tests/unit/warnings.h"
 
-#define ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))
-
 static const enum fi_wait_obj sleeping[] = { FI_WAIT_UNSPEC, FI_WAIT_FD, FI_WAIT_YIELD };
 
 static const char *cause(int prov_errno)

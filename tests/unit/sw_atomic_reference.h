@@ -24,8 +24,7 @@
 __extension__ typedef __int128 i128;
 __extension__ typedef unsigned __int128 u128;
 
-#define ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))
-#define LDBL_BYTES   (LDBL_MANT_DIG == 64 ? 10 : sizeof(long double))
+#define LDBL_BYTES (LDBL_MANT_DIG == 64 ? 10 : sizeof(long double))
 
 /* ---- datatypes ---- */
 

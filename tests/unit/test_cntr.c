@@ -49,7 +49,7 @@ static void cntr_open_refuses(void **state)
 	(void)state;
 	assert_refused(hm_cntr_open(&domain.domain, NULL, &cntr, NULL), -FI_EINVAL);
 	assert_refused(hm_cntr_open(&domain.domain, &attr, NULL, NULL), -FI_EINVAL);
-	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+	for (size_t i = 0; i < count_of(cases); i++) {
 		attr = cases[i].attr;
 		assert_refused(hm_cntr_open(&domain.domain, &attr, &cntr, NULL), cases[i].ret);
 		assert_ptr_equal(cntr, mark);
@@ -106,7 +106,7 @@ static void await_sleepers(struct fid_cntr *cntr, unsigned int n)
 static void cntr_waits(void **state)
 {
 	(void)state;
-	for (size_t i = 0; i < ARRAY_LEN(sleeping); i++) {
+	for (size_t i = 0; i < count_of(sleeping); i++) {
 		struct fid_cntr *cntr = open_cntr((struct fi_cntr_attr){ .wait_obj = sleeping[i] });
 		struct waiter w[2] = { { .cntr = cntr, .threshold = 2, .ret = 1 },
 				       { .cntr = cntr, .threshold = 3, .ret = 1 } };

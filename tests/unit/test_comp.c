@@ -11,8 +11,6 @@
 
 #include "core/nic/comp.h"
 
-#define ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))
-
 enum {
 	ROUNDS = 10000,
 	LIMIT_MS = 60000, /* far beyond anything but a lost wake-up */
@@ -62,7 +60,7 @@ static void keeps_order(void **state)
 	struct fi_cq_tagged_entry entries[100];
 
 	(void)state;
-	for (size_t s = 0; s < ARRAY_LEN(sizes); s++) {
+	for (size_t s = 0; s < count_of(sizes); s++) {
 		uint64_t in = 0, out = 0;
 		struct nic_cq cq;
 
@@ -321,15 +319,15 @@ static void every_entry_once(void **state)
 	/* A small ring keeps producers waiting for room. */
 	assert_int_equal(nic_cq_init(&crowd.cq, 12, FI_WAIT_UNSPEC), 0);
 	atomic_store(&crowd.producers, PRODUCERS);
-	for (size_t i = 0; i < ARRAY_LEN(threads); i++) {
+	for (size_t i = 0; i < count_of(threads); i++) {
 		members[i] = (struct member){ &crowd, i };
 		assert_int_equal(pthread_create(&threads[i], NULL,
 						i < PRODUCERS ? produce : consume, &members[i]),
 				 0);
 	}
-	for (size_t i = 0; i < ARRAY_LEN(threads); i++)
+	for (size_t i = 0; i < count_of(threads); i++)
 		pthread_join(threads[i], NULL);
-	for (size_t i = 0; i < ARRAY_LEN(crowd.times); i++)
+	for (size_t i = 0; i < count_of(crowd.times); i++)
 		missing += crowd.times[i] != 1;
 	assert_int_equal(missing, 0);
 	assert_int_equal(crowd.wrong, 0);
@@ -366,7 +364,7 @@ static void *echo(void *arg)
 static void push_wakes_every_time(void **state)
 {
 	(void)state;
-	for (size_t o = 0; o < ARRAY_LEN(sleeping); o++) {
+	for (size_t o = 0; o < count_of(sleeping); o++) {
 		struct fi_cq_tagged_entry entry;
 		struct nic_cq cqs[2];
 		pthread_t thread;
@@ -439,7 +437,7 @@ static bool all_counted(void *arg)
 static void counts_are_exact(void **state)
 {
 	(void)state;
-	for (size_t o = 0; o < ARRAY_LEN(sleeping); o++) {
+	for (size_t o = 0; o < count_of(sleeping); o++) {
 		pthread_t threads[COUNT_THREADS];
 		struct nic_cntr cntr;
 		int ret;

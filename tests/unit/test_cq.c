@@ -85,7 +85,7 @@ static void cq_open_refuses(void **state)
 	(void)state;
 	assert_refused(hm_cq_open(&domain.domain, NULL, &cq, NULL), -FI_EINVAL);
 	assert_refused(hm_cq_open(&domain.domain, &attr, NULL, NULL), -FI_EINVAL);
-	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+	for (size_t i = 0; i < count_of(cases); i++) {
 		attr = cases[i].attr;
 		domain.api_version = cases[i].version;
 		assert_refused(hm_cq_open(&domain.domain, &attr, &cq, NULL), cases[i].ret);
@@ -209,7 +209,7 @@ static void cq_errors_of_old_programs(void **state)
 	struct fid_cq *cq = open_cq((struct fi_cq_attr){ 0 });
 
 	(void)state;
-	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+	for (size_t i = 0; i < count_of(cases); i++) {
 		union {
 			struct fi_cq_err_entry entry;
 			unsigned char bytes[sizeof(struct fi_cq_err_entry)];
@@ -264,7 +264,7 @@ static void *sread(void *arg)
 static void cq_waits(void **state)
 {
 	(void)state;
-	for (size_t i = 0; i < ARRAY_LEN(sleeping); i++) {
+	for (size_t i = 0; i < count_of(sleeping); i++) {
 		struct fid_cq *cq = open_cq((struct fi_cq_attr){ .format = FI_CQ_FORMAT_DATA,
 								 .wait_obj = sleeping[i] });
 		struct reader r = { .cq = cq };
@@ -293,7 +293,7 @@ static void cq_waits(void **state)
 static void cq_signal_ends_waits(void **state)
 {
 	(void)state;
-	for (size_t i = 0; i < ARRAY_LEN(sleeping); i++) {
+	for (size_t i = 0; i < count_of(sleeping); i++) {
 		struct fid_cq *cq = open_cq((struct fi_cq_attr){ .format = FI_CQ_FORMAT_DATA,
 								 .wait_obj = sleeping[i] });
 		struct reader r = { .cq = cq };

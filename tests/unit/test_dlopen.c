@@ -68,7 +68,7 @@ static void api_01_loads_at_run_time(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(api_01_loads_at_run_time)};
+	const struct CMUnitTest tests[] = { cmocka_unit_test(api_01_loads_at_run_time) };
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

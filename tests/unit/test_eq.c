@@ -45,7 +45,7 @@ static void eq_open_refuses(void **state)
 	(void)state;
 	assert_refused(hm_eq_open(&fabric.fabric, NULL, &eq, NULL), -FI_EINVAL);
 	assert_refused(hm_eq_open(&fabric.fabric, &attr, NULL, NULL), -FI_EINVAL);
-	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+	for (size_t i = 0; i < count_of(cases); i++) {
 		attr = cases[i].attr;
 		assert_refused(hm_eq_open(&fabric.fabric, &attr, &eq, NULL), cases[i].ret);
 		assert_ptr_equal(eq, mark);
@@ -182,7 +182,7 @@ static void *write_event(void *arg)
 static void eq_waits(void **state)
 {
 	(void)state;
-	for (size_t i = 0; i < ARRAY_LEN(sleeping); i++) {
+	for (size_t i = 0; i < count_of(sleeping); i++) {
 		struct fid_eq *eq =
 			open_eq((struct fi_eq_attr){ .flags = FI_WRITE, .wait_obj = sleeping[i] });
 		struct fi_eq_entry entry = { 0 };

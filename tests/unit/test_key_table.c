@@ -151,8 +151,10 @@ static void made_up_handles_find_nothing(void **state)
 {
 	struct hm_key_table *table = make(1000, true);
 	struct element *e = take(table);
-	static const uint64_t handles[] = {0,	       1,	   UINT64_MAX,	      UINT64_MAX - 1,
-					   0x1ffffff, 0x1fffffe, UINT64_C(1) << 25, UINT64_C(1) << 63};
+	static const uint64_t handles[] = {
+		0,	   1,	      UINT64_MAX,	 UINT64_MAX - 1,
+		0x1ffffff, 0x1fffffe, UINT64_C(1) << 25, UINT64_C(1) << 63
+	};
 
 	(void)state;
 	hm_key_publish(&e->node);
@@ -170,7 +172,7 @@ static void made_up_handles_find_nothing(void **state)
 
 static void capacity_is_reached_exactly(void **state)
 {
-	static const size_t capacities[] = {1, 31, 32, 33, 64, 1000};
+	static const size_t capacities[] = { 1, 31, 32, 33, 64, 1000 };
 
 	(void)state;
 	for (size_t c = 0; c < sizeof(capacities) / sizeof(capacities[0]); c++) {
@@ -294,7 +296,7 @@ static void mode_07_user_keys_in_high_bits(void **state)
 /* ---- readers against writers ---- */
 
 #define SHARED_KEYS 64
-#define CHURN_KEYS 512
+#define CHURN_KEYS  512
 
 struct race {
 	_Atomic unsigned failures; /* CMocka's asserts belong to the main thread */
@@ -348,7 +350,8 @@ static void *find_churning(void *arg)
 		node = hm_key_acquire(race->table, handle);
 		if (node) {
 			/* the element may be dying, but is of this generation while it is held */
-			race->failures += (atomic_load(&node->word) ^ handle) >> HM_KEY_SLOT_BITS != 0;
+			race->failures += (atomic_load(&node->word) ^ handle) >> HM_KEY_SLOT_BITS !=
+					  0;
 			hm_key_release(node);
 		}
 	}
@@ -358,7 +361,7 @@ static void *find_churning(void *arg)
 static void *churn(void *arg)
 {
 	struct race *race = arg;
-	struct element *held[CHURN_KEYS] = {NULL};
+	struct element *held[CHURN_KEYS] = { NULL };
 	uint64_t base = 1 + (uint64_t)race->writer * CHURN_KEYS, rounds = 0;
 
 	while (!atomic_load(&race->stop)) {
@@ -393,11 +396,11 @@ static void *churn(void *arg)
 static void api_19_readers_never_miss_or_confuse(void **state)
 {
 	struct hm_key_table *table = make(100000, true);
-	struct race race[2] = {{.table = table, .writer = 0}, {.table = table, .writer = 1}};
+	struct race race[2] = { { .table = table, .writer = 0 }, { .table = table, .writer = 1 } };
 	struct element *stable[SHARED_KEYS];
 	pthread_t thread[6];
-	void *(*const work[6])(void *) = {find_stable,	 find_stable, find_churning,
-					  find_churning, churn,	      churn};
+	void *(*const work[6])(void *) = { find_stable,	  find_stable, find_churning,
+					   find_churning, churn,       churn };
 
 	(void)state;
 	for (unsigned i = 0; i < SHARED_KEYS; i++) {
@@ -407,7 +410,7 @@ static void api_19_readers_never_miss_or_confuse(void **state)
 	}
 	for (unsigned i = 0; i < 6; i++)
 		assert_int_equal(pthread_create(&thread[i], NULL, work[i], &race[i % 2]), 0);
-	nanosleep(&(struct timespec){.tv_sec = 1}, NULL);
+	nanosleep(&(struct timespec){ .tv_sec = 1 }, NULL);
 	atomic_store(&race[0].stop, true);
 	atomic_store(&race[1].stop, true);
 	for (unsigned i = 0; i < 6; i++) {
@@ -434,7 +437,7 @@ static void *release_later(void *arg)
 {
 	struct waiting *w = arg;
 
-	nanosleep(&(struct timespec){.tv_nsec = 50000000}, NULL);
+	nanosleep(&(struct timespec){ .tv_nsec = 50000000 }, NULL);
 	atomic_store(&w->released, true);
 	hm_key_release(w->node);
 	return NULL;
@@ -444,7 +447,7 @@ static void api_07_kill_waits_for_references(void **state)
 {
 	struct hm_key_table *table = make(10, false);
 	struct element *e = take(table);
-	struct waiting w = {.node = &e->node};
+	struct waiting w = { .node = &e->node };
 	pthread_t thread;
 
 	(void)state;
@@ -472,7 +475,7 @@ static void *take_many(void *arg)
 static void freed_elsewhere_is_used_again(void **state)
 {
 	struct hm_key_table *table = make(100000, false);
-	struct element *e[1001] = {(struct element *)table};
+	struct element *e[1001] = { (struct element *)table };
 
 	(void)state;
 	for (int round = 0; round < 40; round++) {

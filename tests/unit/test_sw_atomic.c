@@ -81,7 +81,7 @@ typedef void (*triple_fn)(int kind, const struct type *t, int op);
 static void for_each_valid(triple_fn fn)
 {
 	for (int kind = SW_ATOMIC_BASE; kind <= SW_ATOMIC_COMPARE; kind++)
-		for (size_t i = 0; i < ARRAY_LEN(types); i++)
+		for (size_t i = 0; i < count_of(types); i++)
 			for (int op = FI_MIN; op <= FI_DIFF; op++)
 				if (allowed(kind, &types[i], (unsigned int)op))
 					fn(kind, &types[i], op);
@@ -91,8 +91,8 @@ static void random_triple(int kind, const struct type *t, int op)
 {
 	static const size_t skews[] = { 0, 1, 2, 4, 8, 59 }, counts[] = { 0, 1, 2, 5, MAX_COUNT };
 
-	for (size_t i = 0; i < ARRAY_LEN(skews); i++)
-		for (size_t j = 0; j < ARRAY_LEN(counts); j++)
+	for (size_t i = 0; i < count_of(skews); i++)
+		for (size_t j = 0; j < count_of(counts); j++)
 			for (int round = 0; round < 3; round++)
 				check_call(kind, t, op, skews[i], counts[j]);
 }
@@ -144,7 +144,7 @@ static void sw_atomic_all_edges(void **state)
 static void sw_atomic_sizes(void **state)
 {
 	(void)state;
-	for (size_t i = 0; i < ARRAY_LEN(types); i++)
+	for (size_t i = 0; i < count_of(types); i++)
 		assert_int_equal(types[i].size, sw_atomic_size(types[i].datatype));
 	assert_int_equal(0, sw_atomic_size(FI_VOID));
 	assert_int_equal(0, sw_atomic_size((enum fi_datatype)(FI_FLOAT8_E5M2 + 1)));
@@ -190,7 +190,7 @@ static void sw_atomic_refuses_invalid(void **state)
 
 static const struct type *type_of(enum fi_datatype datatype)
 {
-	for (size_t i = 0; i < ARRAY_LEN(types); i++)
+	for (size_t i = 0; i < count_of(types); i++)
 		if (types[i].datatype == datatype)
 			return &types[i];
 	fail_msg("no datatype %d", (int)datatype);
@@ -220,7 +220,7 @@ static float neighbour(float v, int up)
 static void sw_atomic_minifloat_round_trip(void **state)
 {
 	(void)state;
-	for (size_t n = 0; n < ARRAY_LEN(minis); n++) {
+	for (size_t n = 0; n < count_of(minis); n++) {
 		const struct type *t = type_of(minis[n]);
 		const struct mini *m = t->mini;
 		const uint32_t minus_zero = 1u << (8 * t->size - 1);
@@ -251,7 +251,7 @@ static void sw_atomic_minifloat_round_trip(void **state)
 static void sw_atomic_minifloat_rounding(void **state)
 {
 	(void)state;
-	for (size_t n = 0; n < ARRAY_LEN(minis); n++) {
+	for (size_t n = 0; n < count_of(minis); n++) {
 		const struct mini *m = type_of(minis[n])->mini;
 
 		for (uint32_t low = 0; low <= m->max; low++) {
@@ -302,7 +302,7 @@ static void sw_atomic_minifloat_known(void **state)
 	};
 
 	(void)state;
-	for (size_t i = 0; i < ARRAY_LEN(known); i++) {
+	for (size_t i = 0; i < count_of(known); i++) {
 		const struct sw_minifloat *format = type_of(known[i].datatype)->mini->format;
 
 		assert_int_equal(known[i].bits, sw_minifloat_encode(format, known[i].value));
@@ -321,10 +321,10 @@ static void sw_atomic_float8_all_pairs(void **state)
 	static const enum fi_op ops[] = { FI_SUM, FI_DIFF, FI_PROD, FI_MIN, FI_MAX, FI_LXOR };
 
 	(void)state;
-	for (size_t n = 2; n < ARRAY_LEN(minis); n++) {
+	for (size_t n = 2; n < count_of(minis); n++) {
 		const struct type *t = type_of(minis[n]);
 
-		for (size_t i = 0; i < ARRAY_LEN(ops); i++)
+		for (size_t i = 0; i < count_of(ops); i++)
 			for (unsigned int pair = 0; pair < 0x10000; pair++) {
 				unsigned char a[32] = { (unsigned char)pair };
 				unsigned char b[32] = { (unsigned char)(pair >> 8) };

@@ -19,8 +19,6 @@
 
 __extension__ typedef unsigned __int128 u128;
 
-#define ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))
-
 enum {
 	ROUNDS = 20000,
 	MAX_THREADS = 6,
@@ -136,7 +134,7 @@ static const enum fi_datatype pairs[][2] = {
 /* Every value was fetched exactly once: the fetched values add up to 0 + 1 + ... */
 static void sum_everywhere(size_t skew)
 {
-	for (size_t i = 0; i < ARRAY_LEN(pairs); i++) {
+	for (size_t i = 0; i < count_of(pairs); i++) {
 		_Alignas(64) unsigned char memory[64 + 2 * MAX_SIZE] = { 0 };
 		unsigned char *dst = memory + skew;
 		const size_t size = sw_atomic_size(pairs[i][0]);
@@ -151,8 +149,8 @@ static void sum_everywhere(size_t skew)
 		const u128 total = 4 * ROUNDS, want_seen = total * (total - 1) / 2;
 		u128 seen = 0;
 
-		run_jobs(jobs, ARRAY_LEN(jobs));
-		for (size_t n = 0; n < ARRAY_LEN(jobs); n++)
+		run_jobs(jobs, count_of(jobs));
+		for (size_t n = 0; n < count_of(jobs); n++)
 			seen += jobs[n].seen;
 		assert_memory_equal(dst, &total, size);
 		assert_memory_equal(&seen, &want_seen, size);
@@ -200,7 +198,7 @@ static void app_add(struct job *job)
 static void sw_atomic_threads_against_c11(void **state)
 {
 	(void)state;
-	for (size_t i = 0; i < ARRAY_LEN(pairs) - 1; i++) {
+	for (size_t i = 0; i < count_of(pairs) - 1; i++) {
 		_Alignas(8) _Atomic uint64_t counter = 0;
 		struct job jobs[] = {
 			{ .run = app_add, .datatype = pairs[i][1], .dst = &counter },
@@ -212,8 +210,8 @@ static void sw_atomic_threads_against_c11(void **state)
 		const u128 total = 4 * ROUNDS, want_seen = total * (total - 1) / 2;
 		u128 seen = 0;
 
-		run_jobs(jobs, ARRAY_LEN(jobs));
-		for (size_t n = 0; n < ARRAY_LEN(jobs); n++)
+		run_jobs(jobs, count_of(jobs));
+		for (size_t n = 0; n < count_of(jobs); n++)
 			seen += jobs[n].seen;
 		assert_memory_equal(&counter, &total, sw_atomic_size(pairs[i][0]));
 		assert_memory_equal(&seen, &want_seen, sw_atomic_size(pairs[i][0]));
@@ -256,7 +254,7 @@ static void sw_atomic_threads_float_sum(void **state)
 	};
 
 	(void)state;
-	for (size_t n = 0; n < 2 * ARRAY_LEN(floats); n++) {
+	for (size_t n = 0; n < 2 * count_of(floats); n++) {
 		const enum fi_datatype datatype = floats[n / 2];
 		_Alignas(64) unsigned char memory[2 * MAX_SIZE] = { 0 };
 		unsigned char one[MAX_SIZE], three[MAX_SIZE] = { 0 };
@@ -269,10 +267,10 @@ static void sw_atomic_threads_float_sum(void **state)
 		    (datatype == FI_LONG_DOUBLE || datatype == FI_LONG_DOUBLE_COMPLEX))
 			continue;
 		make_one(datatype, one);
-		for (size_t i = 0; i < ARRAY_LEN(jobs); i++)
+		for (size_t i = 0; i < count_of(jobs); i++)
 			sw_atomic_apply(SW_ATOMIC_BASE, datatype, FI_SUM, three, one, NULL, NULL,
 					1);
-		run_jobs(jobs, ARRAY_LEN(jobs));
+		run_jobs(jobs, count_of(jobs));
 		assert_memory_equal(dst, three, sw_atomic_size(datatype));
 		memset(one, 0, sizeof(one));
 		assert_memory_not_equal(dst, one, sw_atomic_size(datatype));
@@ -316,7 +314,7 @@ static void sw_atomic_threads_no_tearing(void **state)
 	};
 
 	(void)state;
-	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+	for (size_t i = 0; i < count_of(cases); i++) {
 		_Alignas(64) unsigned char memory[64 + MAX_SIZE] = { 0 };
 		void *dst = memory + cases[i].skew;
 		struct job jobs[] = {
@@ -325,8 +323,8 @@ static void sw_atomic_threads_no_tearing(void **state)
 			{ .run = read_patterns, .datatype = cases[i].write, .dst = dst },
 		};
 
-		run_jobs(jobs, ARRAY_LEN(jobs));
-		for (size_t n = 0; n < ARRAY_LEN(jobs); n++)
+		run_jobs(jobs, count_of(jobs));
+		for (size_t n = 0; n < count_of(jobs); n++)
 			assert_true(jobs[n].seen == 0);
 	}
 }
@@ -355,9 +353,9 @@ static void sw_atomic_threads_overlap_across_lines(void **state)
 			{ .run = add_high, .datatype = FI_INT128, .dst = memory + line - 8 },
 			{ .run = add_one, .datatype = FI_UINT128, .dst = memory + line },
 		};
-		const uint64_t total = ARRAY_LEN(jobs) * ROUNDS;
+		const uint64_t total = count_of(jobs) * ROUNDS;
 
-		run_jobs(jobs, ARRAY_LEN(jobs));
+		run_jobs(jobs, count_of(jobs));
 		memcpy(want + line, &total, sizeof(total));
 		assert_memory_equal(memory, want, sizeof(memory));
 	}
@@ -374,7 +372,7 @@ static void sw_atomic_threads_overlap_is_defined(void **state)
 	};
 
 	(void)state;
-	run_jobs(jobs, ARRAY_LEN(jobs));
+	run_jobs(jobs, count_of(jobs));
 	for (size_t at = 16; at < sizeof(memory); at++)
 		assert_int_equal(0, memory[at]);
 }

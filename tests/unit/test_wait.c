@@ -14,8 +14,6 @@
 #include "core/base/wait.h"
 #include "tests/unit/warnings.h"
 
-#define ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))
-
 enum {
 	ROUNDS = 10000,
 	LIMIT_MS = 60000, /* far beyond anything but a lost wake-up */
@@ -136,7 +134,7 @@ static void ping_pong(enum fi_wait_obj obj, bool locked)
 static void wakes_every_time(void **state)
 {
 	(void)state;
-	for (size_t i = 0; i < ARRAY_LEN(sleeping); i++) {
+	for (size_t i = 0; i < count_of(sleeping); i++) {
 		ping_pong(sleeping[i], false);
 		ping_pong(sleeping[i], true);
 	}
@@ -152,7 +150,7 @@ static void *sleep_for_ever(void *arg)
 static void one_signal_wakes_all(void **state)
 {
 	(void)state;
-	for (size_t i = 0; i < ARRAY_LEN(sleeping); i++) {
+	for (size_t i = 0; i < count_of(sleeping); i++) {
 		pthread_t threads[SLEEPERS];
 		struct gate gate;
 
@@ -181,7 +179,7 @@ static void one_signal_wakes_all(void **state)
 static void sleep_is_cancelled(void **state)
 {
 	(void)state;
-	for (size_t i = 0; i < ARRAY_LEN(sleeping); i++) {
+	for (size_t i = 0; i < count_of(sleeping); i++) {
 		pthread_t cancelled, other;
 		struct gate gate;
 		void *ret;
@@ -210,7 +208,7 @@ static void sleep_is_cancelled(void **state)
 static void kick_ends_sleeps(void **state)
 {
 	(void)state;
-	for (size_t i = 0; i < ARRAY_LEN(sleeping); i++) {
+	for (size_t i = 0; i < count_of(sleeping); i++) {
 		pthread_t thread;
 		struct gate gate;
 		void *ret = NULL;
@@ -237,7 +235,7 @@ static void kick_ends_sleeps(void **state)
 static void timeouts(void **state)
 {
 	(void)state;
-	for (size_t i = 0; i < ARRAY_LEN(sleeping); i++) {
+	for (size_t i = 0; i < count_of(sleeping); i++) {
 		struct gate gate;
 		double start;
 
@@ -379,10 +377,10 @@ static void checks_the_kind(void **state)
 	(void)state;
 	warning_count = 0;
 	assert_int_equal(hm_wait_check(FI_WAIT_NONE, FI_LOG_CQ, "test"), 0);
-	for (size_t i = 0; i < ARRAY_LEN(sleeping); i++)
+	for (size_t i = 0; i < count_of(sleeping); i++)
 		assert_int_equal(hm_wait_check(sleeping[i], FI_LOG_CQ, "test"), 0);
 	assert_int_equal(warning_count, 0);
-	for (size_t i = 0; i < ARRAY_LEN(refused); i++)
+	for (size_t i = 0; i < count_of(refused); i++)
 		assert_refused(hm_wait_check(refused[i], FI_LOG_CQ, "test"), -FI_ENOSYS);
 	assert_refused(hm_wait_check((enum fi_wait_obj)99, FI_LOG_CQ, "test"), -FI_EINVAL);
 }

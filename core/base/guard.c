@@ -205,10 +205,11 @@ static void run_probe(void *arg)
 	uintptr_t at = probe->last;
 
 	touch(probe->first, probe->write);
-	touch(at, probe->write);
+	if (at / page_size != probe->first / page_size)
+		touch(at, probe->write);
 	for (uintptr_t pages = probe->pages; pages > 1; pages--) {
 		at -= page_size;
-		touch(at, probe->write);
+		touch(at, false);
 	}
 }
 

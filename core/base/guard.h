@@ -30,7 +30,7 @@ int hm_guard_copy(void *dst, const void *src, size_t len);
 
 /*
  * Is all of [addr, addr + len) mapped, and readable or (write) writable as well?  0 or -FI_EFAULT.
- * Permissions are tried on each page of a small range, and on the ends of a large one.
+ * Each page of a small range is read, and only the ends of a large one; writing is tried at the ends.
  */
 int hm_guard_probe(const void *addr, size_t len, bool write);
 

@@ -82,7 +82,7 @@ static int init_stripes(struct hm_key_table *table)
 	for (unsigned i = 0; i < HM_KEY_STRIPES; i++) {
 		struct hm_key_stripe *stripe = &table->stripes[i];
 
-		pthread_spin_init(&stripe->lock, PTHREAD_PROCESS_PRIVATE);
+		hm_spin_init(&stripe->lock);
 		hm_key_index_init(table, stripe);
 	}
 	return 0;
@@ -109,10 +109,8 @@ int hm_key_table_init(struct hm_key_table *table, size_t element_size, size_t no
 
 void hm_key_table_destroy(struct hm_key_table *table)
 {
-	for (unsigned i = 0; i < HM_KEY_STRIPES; i++) {
-		pthread_spin_destroy(&table->stripes[i].lock);
+	for (unsigned i = 0; i < HM_KEY_STRIPES; i++)
 		hm_key_index_destroy(&table->stripes[i]);
-	}
 	free(table->stripes);
 	for (unsigned i = 0; i < HM_KEY_CHUNKS; i++) {
 		free((void *)table->links[i]);

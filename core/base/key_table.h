@@ -37,6 +37,7 @@
 #include <stdint.h>
 
 #include "core/base/chunk.h"
+#include "core/base/spin.h"
 
 #define HM_KEY_SLOT_BITS     25
 #define HM_KEY_GEN_BITS	     39
@@ -62,7 +63,7 @@ struct hm_key_node {
  * what readers load; it is innermost but for the grow lock, and no two are held at once.
  */
 struct hm_key_stripe {
-	_Alignas(64) pthread_spinlock_t lock;
+	_Alignas(64) struct hm_spin lock;
 	_Atomic uint32_t removals; /* nodes that left the index */
 	_Atomic uint32_t size;	   /* entry points in the list, a power of two */
 	uint32_t count;		   /* nodes in the list */

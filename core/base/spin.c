@@ -10,12 +10,12 @@
 #define LOOKS_AWAKE 200
 #define YIELDS	    100
 
-void hm_spin_wait(pthread_spinlock_t *lock)
+void hm_spin_wait(struct hm_spin *lock)
 {
 	static const struct timespec pause = { .tv_nsec = 1000 };
 	int cancel = hm_cancel_off();
 
-	for (unsigned n = 0; pthread_spin_trylock(lock) != 0; n++)
+	for (unsigned n = 0; !hm_spin_try(lock); n++)
 		if (n >= LOOKS_AWAKE)
 			nanosleep(&pause, NULL);
 	hm_cancel_restore(cancel);

@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "core/base/log.h"
-#include "core/base/spin.h"
 
 /* A completion is one cache line, and each public entry is a copy of its front. */
 static_assert(sizeof(struct nic_comp) == 64, "one cache line");
@@ -33,27 +32,20 @@ int nic_cq_init(struct nic_cq *cq, size_t size, enum fi_wait_obj wait_obj)
 	cq->size = (uint32_t)size;
 	cq->ring_mask = ring_size - 1;
 	cq->ring = aligned_alloc(64, ring_size * sizeof(*cq->ring));
-	if (!cq->ring || pthread_spin_init(&cq->lock, PTHREAD_PROCESS_PRIVATE)) {
+	if (!cq->ring) {
 		HM_WARN(FI_LOG_CQ, "no memory for a completion queue of %zu entries", size);
-		ret = -FI_ENOMEM;
-		goto free_ring;
+		return -FI_ENOMEM;
 	}
+	hm_spin_init(&cq->lock);
 	ret = hm_wait_init(&cq->wait, wait_obj);
 	if (ret)
-		goto destroy_lock;
-	return 0;
-
-destroy_lock:
-	pthread_spin_destroy(&cq->lock);
-free_ring:
-	free(cq->ring);
+		free(cq->ring);
 	return ret;
 }
 
 void nic_cq_destroy(struct nic_cq *cq)
 {
 	hm_wait_destroy(&cq->wait);
-	pthread_spin_destroy(&cq->lock);
 	free(cq->ring);
 	cq->ring = NULL;
 }

@@ -331,7 +331,7 @@ static double thread_rate(struct fid_domain *domain, void *buf, unsigned threads
 		double start;
 
 		for (unsigned t = 0; t < threads; t++)
-			w[t] = (struct reg_work){ domain, buf, 4096,
+			w[t] = (struct reg_work){ domain, (char *)buf + 4096 * t, 4096,
 						  1 + (step ? (uint64_t)t << 32 : t), step };
 		start = now_ns();
 		for (unsigned t = 0; t < threads; t++)
@@ -346,7 +346,7 @@ static double thread_rate(struct fid_domain *domain, void *buf, unsigned threads
 
 static void bench_threads(const char *profile)
 {
-	void *buf = map_memory(4096);
+	void *buf = map_memory(8192);
 	struct opened o;
 	double one, two;
 
@@ -363,7 +363,7 @@ static void bench_threads(const char *profile)
 		figure(two / one, "x", "reg_close_rate.%s.2_threads%s.to_1_thread", profile, keys);
 	}
 	close_domain(&o);
-	munmap(buf, 4096);
+	munmap(buf, 8192);
 }
 
 /* ---- an 8-byte write and the reading of its completion ---- */

@@ -10,8 +10,18 @@
 
 #include <rdma/fi_cm.h>
 
+const char *sample_program;
+
+/* The start of a message. */
+static void print_program(void)
+{
+	if (sample_program)
+		fprintf(stderr, "%s: ", sample_program);
+}
+
 int sample_fail(const char *call, ssize_t ret)
 {
+	print_program();
 	fprintf(stderr, "%s: %s (%d)\n", call, fi_strerror((int)-ret), (int)ret);
 	return (int)ret;
 }
@@ -101,9 +111,11 @@ int sample_open_named(struct sample_end *end, const char *domain, uint64_t caps,
 
 	if (ret) {
 		memset(end, 0, sizeof(*end));
-		if (ret == -FI_ENODATA)
-			fprintf(stderr, "no NIC domain %s offers what is needed here: ",
+		if (ret == -FI_ENODATA) {
+			print_program();
+			fprintf(stderr, "no NIC domain %s offers what is needed here\n",
 				domain ? domain : "of this machine");
+		}
 		return sample_fail("fi_getinfo", ret);
 	}
 	ret = sample_open(end, info, cq_flags);
@@ -115,10 +127,11 @@ int sample_open_named(struct sample_end *end, const char *domain, uint64_t caps,
 static void close_object(struct fid *fid, const char *what, int *first)
 {
 	int ret = fi_close(fid);
+	char call[64];
 
 	if (ret) {
-		fprintf(stderr, "closing the %s: ", what);
-		sample_fail("fi_close", ret);
+		snprintf(call, sizeof(call), "fi_close of the %s", what);
+		sample_fail(call, ret);
 		if (!*first)
 			*first = ret;
 	}
@@ -335,6 +348,7 @@ int sample_finish(struct sample_end *end, const char *call, ssize_t posted)
 		return sample_fail(call, posted);
 	ret = sample_wait(end, &error);
 	if (ret == -FI_EAVAIL) {
+		print_program();
 		fprintf(stderr, "%s: %s: %s\n", call, fi_strerror(error.err),
 			fi_cq_strerror(end->cq, error.prov_errno, error.err_data, NULL, 0));
 		return -error.err;

@@ -54,6 +54,9 @@ struct sample_key {
 	uint8_t raw[SAMPLE_RAW_KEY_MAX];
 };
 
+/* What messages on stderr start with, set by a program that others call; NULL: nothing. */
+extern const char *sample_program;
+
 /* Print "call: reason" on stderr and return ret. */
 int sample_fail(const char *call, ssize_t ret);
 

@@ -7,40 +7,126 @@ set -u
 cd "$(dirname "$0")/.." || exit 1
 . tests/packages.sh
 
-case ${1:-} in
--h | --help)
+tool=build/demo/samples/tools/hmreg-rma
+log=build/demo.log
+profiles="sw-scalable sw-verbs sw-strict"
+
+usage()
+{
 	cat <<-END
 	Usage: samples/demo.sh [options of hmreg-rma...]
 	Installs the Debian packages that building needs, where one is missing (as root or with sudo),
-	builds the library in build/demo, and runs hmreg-rma for each profile of the software NIC.
+	builds the library in build/demo, and runs hmreg-rma on each profile of the software NIC.
+
+	Options, which hmreg-rma gets as they are:
+	  NAME, -d NAME        run on this profile only: sw-scalable, sw-verbs or sw-strict
+	  --min SIZE           smallest transfer in bytes, with suffix K, M or G (default 1)
+	  --max SIZE           largest transfer (default 16M)
+	  --iters N            latency iterations per size
+	  --ops LIST           any of write,read,atomic
+	  --json               print a JSON array with one object for each profile, and nothing else;
+	                       the other messages of this script go to standard error
+	  -q, --no-progress, -l, -V, --iface KIND
+	After the first run, "$tool --help" explains each;
+	so does the manual page man/hmreg-rma.1.
 	END
-	exit 0
-	;;
-esac
+}
 
-echo "hmreg demo: looks for the compiler and CMake, builds the library in build/demo, then runs"
-echo "hmreg-rma on each profile of the software NIC and checks every byte it moved."
-hm_packages build || exit 1
+# Sets json (an array is wanted), once (one run will do: a profile is named, or none is used) and
+# moves (bytes will be).
+read_options()
+{
+	json="" once="" value="" moves=yes
+	for word in "$@"; do
+		if [ -n "$value" ]; then
+			value=""
+			continue
+		fi
+		case $word in
+		-h | --h | --he | --hel | --help)
+			usage
+			exit 0
+			;;
+		-d | --d | --de | --dev | --devi | --devic | --device) once=yes value=yes ;;
+		-d* | --d*=*) once=yes ;;
+		--j*) json=${json:-yes} ;;
+		-l | --l* | list) once=yes moves="" ;;
+		-V | --v*) once=yes moves="" json=no ;;
+		--*=*) ;;
+		--if* | --it* | --mi* | --ma* | --o*) value=yes ;;
+		-*) ;;
+		*) once=yes ;;
+		esac
+	done
+	[ "$json" != no ] || json=""
+}
 
-log=build/demo.log
-mkdir -p build
-if ! { hm_configure release build/demo -DHMREG_BUILD_SAMPLES=ON -DHMREG_BUILD_TESTS=OFF &&
-	cmake --build build/demo -j "$(hm_jobs)"; } >$log 2>&1; then
-	tail -n 40 $log >&2
-	echo "error: the build failed; its whole output is in $log" >&2
-	exit 1
+# What is no result: to standard error where the result is to be read by a program.
+tell()
+{
+	if [ -n "$json" ]; then
+		echo "$@" >&2
+	else
+		echo "$@"
+	fi
+}
+
+build()
+{
+	mkdir -p build
+	if ! { hm_configure release build/demo -DHMREG_BUILD_SAMPLES=ON -DHMREG_BUILD_TESTS=OFF &&
+		cmake --build build/demo -j "$(hm_jobs)"; } >$log 2>&1; then
+		tail -n 40 $log >&2
+		echo "error: the build failed; its whole output is in $log" >&2
+		exit 1
+	fi
+	tell "Built build/demo/libhmreg.so.1 and $tool."
+}
+
+# run OPTIONS...: hmreg-rma; its objects become elements of the array.
+run()
+{
+	if [ -z "$json" ]; then
+		"$tool" "$@" || status=$?
+		return
+	fi
+	document=$("$tool" "$@") || status=$?
+	# "list" has an array of its own.
+	case $document in
+	"") return ;;
+	"["*) document=$(printf '%s\n' "$document" | sed '1d;$d') ;;
+	esac
+	printf '%s\n%s' "$separator" "$document"
+	separator=,
+}
+
+read_options "$@"
+tell "hmreg demo: looks for the compiler and CMake, builds the library in build/demo, then runs"
+tell "hmreg-rma on the software NIC and checks every byte it moved."
+if [ -n "$json" ]; then
+	hm_packages build >&2 || exit 1
+else
+	hm_packages build || exit 1
 fi
-echo "Built build/demo/libhmreg.so.1 and build/demo/samples/tools/hmreg-rma."
+build
 
-status=0
-for profile in sw-scalable sw-verbs sw-strict; do
-	echo
-	echo "== hmreg-rma -d $profile $*"
-	build/demo/samples/tools/hmreg-rma -d $profile "$@" || status=$?
-done
-echo
+status=0 separator=""
+[ -z "$json" ] || printf '['
+if [ -n "$once" ]; then
+	tell
+	tell "== hmreg-rma $*"
+	run "$@"
+else
+	for profile in $profiles; do
+		tell
+		tell "== hmreg-rma -d $profile $*"
+		run -d "$profile" "$@"
+	done
+fi
+[ -z "$json" ] || printf '\n]\n'
+tell
 if [ $status -eq 0 ]; then
-	echo "All profiles done: every byte was as expected."
+	tell "Done${moves:+: every byte was as expected}."
 else
 	echo "error: hmreg-rma failed with status $status" >&2
 fi

@@ -1,8 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# Builds the library in every way that is tested, and runs the tests.
+# Builds the library in every way that is tested, and runs the tests: about 11 minutes on two cores.
 # Usage: tests/run.sh [--soak] [GROUP...]
-#   GROUP   unit, conformance, fault, fuzz, stress, vm, checks or gpu (default: all of them)
+#   GROUP   unit, conformance, fault, fuzz, stress, vm, checks or gpu (default: all of them; vm and
+#           gpu hold no test yet)
 #   --soak  stress and fuzz for long: 10 minutes each program and build
 # Installs the Debian packages that are missing (as root or with sudo; needs no network when none is).
 # Builds in build/NAME; what each test said is kept in build/test-results, for tests/coverage too.
@@ -58,6 +59,12 @@ now()
 	date +%s
 }
 
+# begin TEXT: on a terminal, what runs now; say overwrites it.
+begin()
+{
+	[ ! -t 1 ] || printf '[%2d] %-46s %-38s\r' $((step_number + 1)) "$1" "running ..."
+}
+
 # say TEXT STATUS SECONDS: one line of the step log.
 say()
 {
@@ -72,6 +79,7 @@ build()
 	shift
 	start=$(now)
 	log=$results/$preset.build.log
+	begin "build $preset"
 	if hm_configure "$preset" "build/$preset" -DHMREG_WERROR="${HMREG_WERROR:-OFF}" "$@" >"$log" 2>&1 &&
 		cmake --build "build/$preset" -j "$(hm_jobs)" >>"$log" 2>&1; then
 		say "build $preset" ok $(($(now) - start))
@@ -136,6 +144,84 @@ functions()
 	}' "$3" "$4" >"$results/$1.$2.tsv"
 }
 
+# explain JUNIT LOG CTEST-OUTPUT: the names of what failed, programs and their functions, and then what
+# these programs printed, without the lines of functions that passed.
+explain()
+{
+	if [ ! -s "$1" ] || [ ! -s "$2" ]; then
+		cat "$3"
+		return
+	fi
+	awk '
+	function failed_function(name)
+	{
+		if (!((program, name) in seen))
+			functions[program] = functions[program] " " name
+		seen[program, name] = 1
+	}
+	function flush()
+	{
+		if (run != "")
+			print run
+		run = ""
+	}
+	FNR == 1 { file++ }
+	file == 1 && /^\t<testcase / {
+		split($0, field, "\"")
+		bad[field[2]] = !/ status="run">?/
+	}
+	file == 1 && /^\t\t<skipped message="SKIP_RETURN_CODE/ { bad[field[2]] = 0 }
+	file == 2 && match($0, /^ *[0-9]+\/[0-9]+ Test +#[0-9]+: [^ ]+/) {
+		split(substr($0, RSTART, RLENGTH), field, /: /)
+		if (sub(/.*\*\*\*/, "") && sub(/  +[0-9.]+ sec.*/, ""))
+			how[field[2]] = " (" $0 ")"
+	}
+	file > 2 && /^[0-9]+\/[0-9]+ Test: / { program = $3 }
+	file == 3 && /^Output:$/ { open_name = "" }
+	file == 3 && match($0, /\[ RUN      \] [A-Za-z_][^ :]*/) {
+		open_name = substr($0, RSTART + 13, RLENGTH - 13)
+	}
+	file == 3 && /\[       OK \]/ { open_name = "" }
+	file == 3 && match($0, /\[  FAILED  \] [A-Za-z_][^ :]*/) {
+		if (substr($0, RSTART + RLENGTH, 1) != ":")
+			failed_function(substr($0, RSTART + 13, RLENGTH - 13))
+		open_name = ""
+	}
+	file == 3 && /^<end of output>$/ && open_name != "" {
+		failed_function(open_name)
+		open_name = ""
+	}
+	file == 4 && FNR == 1 {
+		for (name in bad)
+			if (bad[name])
+				print "failed: " name how[name] \
+					(name in functions ? ":" functions[name] : "") | "sort"
+		close("sort")
+	}
+	file == 4 && /^Output:$/ {
+		on = bad[program]
+		if (on)
+			print "---- " program
+		getline
+		next
+	}
+	file == 4 && /^<end of output>$/ {
+		flush()
+		on = 0
+	}
+	file != 4 || !on { next }
+	/\[       OK \]/ {
+		run = ""
+		next
+	}
+	{ flush() }
+	/\[ RUN      \]/ {
+		run = $0
+		next
+	}
+	{ print }' "$1" "$3" "$2" "$2"
+}
+
 # run_tests STEP FOLDER GROUPS...: the tests of these groups that are built in the folder.
 run_tests()
 {
@@ -145,15 +231,18 @@ run_tests()
 		start=$(now)
 		junit=$results/$step.$group.xml
 		log=$results/$step.$group.log
-		rm -f "$junit" "$folder/Testing/Temporary/LastTest.log"
+		said=$folder/Testing/Temporary/LastTest.log
+		rm -f "$junit" "$said"
+		begin "$step: $group"
 		ctest --test-dir "$folder" -L "^$group\$" -j "$(hm_jobs)" --timeout "$timeout" \
 			--output-on-failure --output-junit "$PWD/$junit" >"$log" 2>&1
 		status=$?
-		set_counts "$junit" "$folder/Testing/Temporary/LastTest.log"
+		set_counts "$junit" "$said"
 		line="$p passed, $f failed, $s skipped"
 		[ $((p + f + s)) -ne 0 ] || line="holds no test"
 		say "$step: $group" "$line" $(($(now) - start))
-		[ "$f" -eq 0 ] && [ $status -eq 0 ] || sed -n '/^[ 0-9]*\/[0-9]* Test.*\*\*\*/,$p' "$log" | head -n 150
+		[ "$f" -eq 0 ] && [ $status -eq 0 ] ||
+			explain "$junit" "$said" "$log"
 		passed=$((passed + p)) failed=$((failed + f)) skipped=$((skipped + s))
 	done
 }

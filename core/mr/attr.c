@@ -114,6 +114,12 @@ static int check_new(const struct fi_mr_attr *attr)
 /* Fields that few callers set. */
 static int check_rare(const struct hm_mr_domain *domain, const struct fi_mr_attr *attr)
 {
+	if (attr->iface != FI_HMEM_SYSTEM)
+		HM_INFO(FI_LOG_MR,
+			"iface %d is not looked at, since the domain has no FI_HMEM: this is taken "
+			"as "
+			"host memory",
+			(int)attr->iface);
 	if (attr->offset != 0) {
 		HM_WARN(FI_LOG_MR, "offset is %lu; it is reserved and must be 0",
 			(unsigned long)attr->offset);

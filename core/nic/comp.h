@@ -48,8 +48,8 @@ struct nic_cq {
 	uint32_t ring_mask;	     /* the ring has ring_mask + 1 entries, at least size */
 	uint32_t errors;	     /* entries queued with err != 0 */
 	_Atomic uint32_t head, tail; /* atomic so that a reader may look before it takes the lock */
-	struct hm_spin lock; /* protects head, tail, errors, ring; innermost but for wait's */
-	struct nic_comp *ring;	 /* owned */
+	struct hm_spin lock;   /* protects head, tail, errors, ring; innermost but for wait's */
+	struct nic_comp *ring; /* owned */
 	struct hm_wait wait;
 	_Atomic uint32_t users; /* endpoints bound */
 };

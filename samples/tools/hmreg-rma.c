@@ -43,7 +43,7 @@ static int finish_output(void)
 	return -1;
 }
 
-static enum rma_exit list_domains(void)
+static enum rma_exit list_domains(const struct rma_options *options)
 {
 	struct fi_info *list;
 	int ret = sample_find(NULL, 0, &list);
@@ -56,7 +56,10 @@ static enum rma_exit list_domains(void)
 		sample_fail("fi_getinfo", ret);
 		return RMA_EXIT_LIBRARY;
 	}
-	rma_report_list(stdout, list);
+	if (options->json)
+		rma_report_list_json(stdout, list);
+	else
+		rma_report_list(stdout, list);
 	fi_freeinfo(list);
 	return finish_output() ? RMA_EXIT_LIBRARY : RMA_EXIT_OK;
 }
@@ -96,6 +99,7 @@ int main(int argc, char **argv)
 {
 	struct rma_options options;
 
+	sample_program = "hmreg-rma";
 	switch (rma_options_parse(argc, argv, &options)) {
 	case RMA_PARSE_DONE:
 		return finish_output() ? RMA_EXIT_LIBRARY : RMA_EXIT_OK;
@@ -105,6 +109,6 @@ int main(int argc, char **argv)
 		break;
 	}
 	if (options.list)
-		return list_domains();
+		return list_domains(&options);
 	return run_and_report(&options);
 }

@@ -72,6 +72,7 @@ size_t rma_count_rows(const struct rma_options *options);
 uint64_t rma_caps(unsigned int ops);
 
 void rma_report_list(FILE *out, const struct fi_info *list);
+void rma_report_list_json(FILE *out, const struct fi_info *list);
 void rma_report_table(FILE *out, const struct fi_info *info, const struct rma_result *result);
 void rma_report_json(FILE *out, const struct fi_info *info, const struct rma_result *result);
 /* Redraw the bar on stderr; total 0 wipes it away. */

@@ -12,19 +12,22 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "../common.h"
+
 #define DEFAULT_MAX    ((size_t)16 << 20)
 #define MAX_ITERATIONS 1000000u
 
 static const char usage_line[] =
-	"usage: hmreg-rma [-d NAME] [--iface system] [--min SIZE] [--max SIZE] [--iters N]\n"
+	"usage: hmreg-rma [NAME | -d NAME] [--iface system] [--min SIZE] [--max SIZE] [--iters N]\n"
 	"                 [--ops LIST] [--json] [--quiet] [--no-progress]\n"
-	"       hmreg-rma list\n";
+	"       hmreg-rma list [--json]\n";
 
 static const char help_text[] =
 	"\n"
 	"Registers memory at two endpoints of one NIC, moves data between them by write, read and\n"
 	"atomic operations, checks every byte, and prints what each size took.\n"
 	"\n"
+	"  NAME\n"
 	"  -d, --device NAME   NIC domain to use, as `hmreg-rma list' names it (default: the "
 	"first)\n"
 	"      --iface NAME    kind of memory; system (host memory) is the one that there is now\n"
@@ -32,7 +35,7 @@ static const char help_text[] =
 	"      --max SIZE      largest transfer (default 16M); sizes grow by a factor of 8\n"
 	"      --iters N       latency iterations per size (default: chosen by size)\n"
 	"      --ops LIST      any of write,read,atomic (default all three)\n"
-	"      --json          print one JSON object instead of the table\n"
+	"      --json          print one JSON object instead of the table; with list, an array\n"
 	"  -q, --quiet         print no table: the exit status tells\n"
 	"      --no-progress   no progress bar, even on a terminal\n"
 	"  -l, --list, list    print the NIC domains that are there, and stop\n"
@@ -177,12 +180,23 @@ static enum rma_parse apply_size(const char *option, const char *text, size_t *s
 	return RMA_PARSE_RUN;
 }
 
+/* The library's own version stands in the entry of its provider, which needs no NIC. */
 static enum rma_parse print_version(void)
 {
-	uint32_t version = fi_version();
+	uint32_t interface = fi_version(), library;
+	struct fi_info *info;
+	int ret;
 
-	printf("hmreg-rma (hmreg), libfabric interface %u.%u\n", FI_MAJOR(version),
-	       FI_MINOR(version));
+	printf("hmreg-rma: libfabric interface %u.%u", FI_MAJOR(interface), FI_MINOR(interface));
+	ret = fi_getinfo(SAMPLE_API_VERSION, NULL, NULL, FI_PROV_ATTR_ONLY, NULL, &info);
+	if (ret) {
+		printf(", library version unknown (fi_getinfo: %s)\n", fi_strerror(-ret));
+		return RMA_PARSE_DONE;
+	}
+	library = info->fabric_attr->prov_version;
+	printf(", library %s %u.%u\n", info->fabric_attr->prov_name, FI_MAJOR(library),
+	       FI_MINOR(library));
+	fi_freeinfo(info);
 	return RMA_PARSE_DONE;
 }
 
@@ -250,6 +264,20 @@ static enum rma_parse check(const struct rma_options *options)
 	return RMA_PARSE_RUN;
 }
 
+/* A word that is no option: the domain's name, or "list". */
+static enum rma_parse apply_word(const char *word, struct rma_options *options)
+{
+	if (!strcmp(word, "list"))
+		options->list = true;
+	else if (options->device)
+		return refuse("'%s': there is a NIC domain already, '%s'", word, options->device);
+	else if (!*word)
+		return refuse("the NIC domain needs a name");
+	else
+		options->device = word;
+	return RMA_PARSE_RUN;
+}
+
 enum rma_parse rma_options_parse(int argc, char **argv, struct rma_options *options)
 {
 	enum rma_parse parse;
@@ -265,12 +293,11 @@ enum rma_parse rma_options_parse(int argc, char **argv, struct rma_options *opti
 		if (parse != RMA_PARSE_RUN)
 			return parse;
 	}
-	if (optind < argc && !strcmp(argv[optind], "list")) {
-		options->list = true;
-		optind++;
+	for (; optind < argc; optind++) {
+		parse = apply_word(argv[optind], options);
+		if (parse != RMA_PARSE_RUN)
+			return parse;
 	}
-	if (optind < argc)
-		return refuse("unexpected argument '%s'", argv[optind]);
 	/* A default gives way to the end of the range that was given. */
 	if (!options->max)
 		options->max = options->min > DEFAULT_MAX ? options->min : DEFAULT_MAX;

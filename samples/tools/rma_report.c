@@ -145,6 +145,31 @@ static void json_member(FILE *out, const char *name, const char *value)
 	fputs(", ", out);
 }
 
+static void json_modes(FILE *out, const struct fi_info *info)
+{
+	fputs("\"mr_mode\": [", out);
+	print_mode(out, info->domain_attr->mr_mode, ", ", "\"", "");
+	fputs("]", out);
+}
+
+void rma_report_list_json(FILE *out, const struct fi_info *list)
+{
+	const struct fi_info *info;
+
+	fputc('[', out);
+	for (info = list; info; info = info->next) {
+		fputs(info == list ? "\n  {" : ",\n  {", out);
+		json_member(out, "provider", info->fabric_attr->prov_name);
+		json_member(out, "fabric", info->fabric_attr->name);
+		json_member(out, "profile", info->domain_attr->name);
+		json_member(out, "nic", device_name(info));
+		fprintf(out, "\"key_size\": %zu, ", info->domain_attr->mr_key_size);
+		json_modes(out, info);
+		fputc('}', out);
+	}
+	fputs("\n]\n", out);
+}
+
 void rma_report_json(FILE *out, const struct fi_info *info, const struct rma_result *result)
 {
 	uint32_t version = fi_version();
@@ -157,9 +182,8 @@ void rma_report_json(FILE *out, const struct fi_info *info, const struct rma_res
 	json_member(out, "profile", info->domain_attr->name);
 	json_member(out, "nic", device_name(info));
 	json_member(out, "iface", "system");
-	fputs("\"mr_mode\": [", out);
-	print_mode(out, info->domain_attr->mr_mode, ", ", "\"", "");
-	fputs("],\n \"rows\": [", out);
+	json_modes(out, info);
+	fputs(",\n \"rows\": [", out);
 	for (row = result->rows; row < result->rows + result->count; row++) {
 		fprintf(out,
 			"%s\n  {\"size\": %zu, \"operation\": \"%s\", \"register_ns\": %.1f, "

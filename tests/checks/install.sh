@@ -109,7 +109,8 @@ layout()
 	for file in include/rdma/fabric.h include/rdma/fi_domain.h include/rdma/fi_ext_hmreg.h bin/hmreg-rma \
 		"$lib/libhmreg.so" "$lib/libhmreg.so.1" "$lib/libhmreg.so.1.0.0" "$lib/libhmreg.a" \
 		"$lib/pkgconfig/hmreg.pc" "$lib/cmake/hmreg/hmregConfig.cmake" \
-		"$lib/cmake/hmreg/hmregConfigVersion.cmake" "$lib/cmake/hmreg/hmregTargets.cmake"; do
+		"$lib/cmake/hmreg/hmregConfigVersion.cmake" "$lib/cmake/hmreg/hmregTargets.cmake" \
+		share/hmreg/hmreg.supp share/doc/hmreg/LICENSE; do
 		[ -e "$prefix/$file" ] || {
 			echo "$file is not installed"
 			return 1

@@ -13,7 +13,7 @@
  *   3. nic_av.lock
  *   4. nic_cq.lock
  *   5. hm_eq.lock
- *   6. key table stripe, then grow lock
+ *   6. key table slot or index, then grow lock
  *   7. hm_wait.lock
  *   8. the log's sink
  *

@@ -100,7 +100,7 @@ static _Atomic uint64_t *link_next(struct hm_key_table *table, struct hm_key_str
 	return slot_link(table, link_slot(link));
 }
 
-/* First list position at or after order, from entry point i.  Stripe lock held. */
+/* First list position at or after order, from entry point i.  Index lock held. */
 static _Atomic uint64_t *seek(struct hm_key_table *table, struct hm_key_stripe *stripe, uint32_t i,
 			      uint32_t order)
 {
@@ -117,7 +117,7 @@ static _Atomic uint64_t *seek(struct hm_key_table *table, struct hm_key_stripe *
 
 /*
  * Double the entry points, the new ones in array: each goes into the list behind the one it splits.
- * Readers go on meanwhile.  Stripe lock held.
+ * Readers go on meanwhile.  Index lock held.
  */
 static void add_entries(struct hm_key_table *table, struct hm_key_stripe *stripe,
 			_Atomic uint64_t *array)
@@ -138,7 +138,7 @@ static void add_entries(struct hm_key_table *table, struct hm_key_stripe *stripe
 	atomic_store_explicit(&stripe->size, size * 2, memory_order_release);
 }
 
-/* Failing costs speed only.  Stripe lock held. */
+/* Failing costs speed only.  Index lock held. */
 static void grow_entries(struct hm_key_table *table, struct hm_key_stripe *stripe)
 {
 	uint32_t size = atomic_load_explicit(&stripe->size, memory_order_relaxed);
@@ -154,7 +154,7 @@ static void grow_entries(struct hm_key_table *table, struct hm_key_stripe *strip
 	add_entries(table, stripe, array);
 }
 
-/* Where a node with this key goes; NULL: one has it.  Stripe lock held. */
+/* Where a node with this key goes; NULL: one has it.  Index lock held. */
 static _Atomic uint64_t *seek_free(struct hm_key_table *table, const struct place *place,
 				   uint64_t key)
 {
@@ -180,10 +180,10 @@ int hm_key_index_enter(struct hm_key_table *table, struct hm_key_node *node, uin
 	struct hm_key_stripe *stripe = place.stripe;
 	_Atomic uint64_t *at;
 
-	hm_spin_lock(&stripe->lock);
+	hm_spin_lock(&stripe->index_lock);
 	at = seek_free(table, &place, key);
 	if (!at) {
-		hm_spin_unlock(&stripe->lock);
+		hm_spin_unlock(&stripe->index_lock);
 		return -FI_ENOKEY;
 	}
 	atomic_store_explicit(&node->key, key, memory_order_relaxed);
@@ -193,7 +193,7 @@ int hm_key_index_enter(struct hm_key_table *table, struct hm_key_node *node, uin
 	/* at least two entry points a node, so that most hold none and few walks meet a stranger */
 	if (++stripe->count * 2 > atomic_load_explicit(&stripe->size, memory_order_relaxed))
 		grow_entries(table, stripe);
-	hm_spin_unlock(&stripe->lock);
+	hm_spin_unlock(&stripe->index_lock);
 	return 0;
 }
 
@@ -206,7 +206,7 @@ void hm_key_index_leave(struct hm_key_table *table, struct hm_key_node *node)
 	_Atomic uint64_t *at;
 	uint32_t size;
 
-	hm_spin_lock(&stripe->lock);
+	hm_spin_lock(&stripe->index_lock);
 	size = atomic_load_explicit(&stripe->size, memory_order_relaxed);
 	at = seek(table, stripe, place.hash & (size - 1), place.order);
 	while ((link = atomic_load_explicit(at, memory_order_relaxed)) != mine)
@@ -222,11 +222,12 @@ void hm_key_index_leave(struct hm_key_table *table, struct hm_key_node *node)
 		at, atomic_load_explicit(slot_link(table, node->slot), memory_order_relaxed),
 		memory_order_release);
 	stripe->count--;
-	hm_spin_unlock(&stripe->lock);
+	hm_spin_unlock(&stripe->index_lock);
 }
 
 void hm_key_index_init(struct hm_key_table *table, struct hm_key_stripe *stripe)
 {
+	hm_spin_init(&stripe->index_lock);
 	atomic_init(&stripe->size, 1);
 	atomic_init(&stripe->entry[0], stripe->first);
 	atomic_init(&stripe->first[0], LINK_END);

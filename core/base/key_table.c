@@ -82,7 +82,7 @@ static int init_stripes(struct hm_key_table *table)
 	for (unsigned i = 0; i < HM_KEY_STRIPES; i++) {
 		struct hm_key_stripe *stripe = &table->stripes[i];
 
-		hm_spin_init(&stripe->lock);
+		hm_spin_init(&stripe->slot_lock);
 		hm_key_index_init(table, stripe);
 	}
 	return 0;
@@ -126,10 +126,10 @@ void hm_key_count(struct hm_key_table *table, uint64_t *elements, uint64_t *byte
 	for (unsigned i = 0; i < HM_KEY_STRIPES; i++) {
 		struct hm_key_stripe *stripe = &table->stripes[i];
 
-		hm_spin_lock(&stripe->lock);
+		hm_spin_lock(&stripe->slot_lock);
 		live += stripe->live;
 		sum += (uint64_t)stripe->bytes;
-		hm_spin_unlock(&stripe->lock);
+		hm_spin_unlock(&stripe->slot_lock);
 	}
 	*elements = live;
 	if (bytes)
@@ -150,7 +150,7 @@ static struct hm_key_stripe *thread_stripe(struct hm_key_table *table)
 	return &table->stripes[mine - 1];
 }
 
-/* Give the stripe a batch of slots that were never used.  Stripe lock held. */
+/* Give the stripe a batch of slots that were never used.  Slot lock held. */
 static int reserve_batch(struct hm_key_table *table, struct hm_key_stripe *stripe)
 {
 	uint32_t first, end;
@@ -180,7 +180,7 @@ static int reserve_batch(struct hm_key_table *table, struct hm_key_stripe *strip
 	return 0;
 }
 
-/* A slot that the stripe has at hand, or NULL.  Stripe lock held. */
+/* A slot that the stripe has at hand, or NULL.  Slot lock held. */
 static struct hm_key_node *slot_at_hand(struct hm_key_table *table, struct hm_key_stripe *stripe)
 {
 	struct hm_key_node *node;
@@ -215,20 +215,20 @@ static int steal(struct hm_key_table *table, struct hm_key_stripe *stripe)
 
 		if (other == stripe)
 			continue;
-		hm_spin_lock(&other->lock);
+		hm_spin_lock(&other->slot_lock);
 		node = slot_at_hand(table, other);
-		hm_spin_unlock(&other->lock);
+		hm_spin_unlock(&other->slot_lock);
 		if (!node)
 			continue;
-		hm_spin_lock(&stripe->lock);
+		hm_spin_lock(&stripe->slot_lock);
 		put_at_hand(stripe, node);
-		hm_spin_unlock(&stripe->lock);
+		hm_spin_unlock(&stripe->slot_lock);
 		return 0;
 	}
 	return -FI_ENOSPC;
 }
 
-/* Take a slot, new ones if need be.  Stripe lock held. */
+/* Take a slot, new ones if need be.  Slot lock held. */
 static int take(struct hm_key_table *table, struct hm_key_stripe *stripe, struct hm_key_node **node)
 {
 	int ret;
@@ -249,13 +249,13 @@ int hm_key_alloc(struct hm_key_table *table, uint64_t bytes, const uint64_t *key
 	int ret;
 
 	do {
-		hm_spin_lock(&stripe->lock);
+		hm_spin_lock(&stripe->slot_lock);
 		ret = take(table, stripe, &node);
 		if (ret == 0) {
 			stripe->live++;
 			stripe->bytes += (int64_t)bytes;
 		}
-		hm_spin_unlock(&stripe->lock);
+		hm_spin_unlock(&stripe->slot_lock);
 	} while (ret == -FI_ENOSPC && steal(table, stripe) == 0);
 	if (ret != 0)
 		return ret;
@@ -280,12 +280,12 @@ void hm_key_free(struct hm_key_table *table, struct hm_key_node *node, uint64_t 
 
 	if (node->indexed)
 		hm_key_index_leave(table, node);
-	hm_spin_lock(&stripe->lock);
+	hm_spin_lock(&stripe->slot_lock);
 	stripe->live--;
 	stripe->bytes -= (int64_t)bytes;
 	if (gen < GEN_LAST) /* else the slot is retired */
 		put_at_hand(stripe, node);
-	hm_spin_unlock(&stripe->lock);
+	hm_spin_unlock(&stripe->slot_lock);
 }
 
 /* ---- life ---- */

@@ -22,7 +22,7 @@
  *
  * acquire takes no lock: one compare-and-swap.  The index by user key (key_index.c) is a split-ordered
  * list per stripe: growth adds entry points and moves no node, so a reader never loses a key that is
- * present; a miss is repeated if a node left the stripe meanwhile.  Writers hold the stripe's lock.  A
+ * present; a miss is repeated if a node left the stripe meanwhile.  Writers hold the index lock.  A
  * link carries the place of what it leads to, so that most walks end without touching another element;
  * keys that follow each other have entry points that do, so that counting up stays within few cache
  * lines.
@@ -59,20 +59,24 @@ struct hm_key_node {
 };
 
 /*
- * A share of the table: the slots of some threads, and the index of some keys.  lock protects all but
- * what readers load; it is innermost but for the grow lock, and no two are held at once.
+ * A share of the table: the slots of some threads, and the index of some keys.  The two have a lock
+ * and cache lines each, since a thread's slots and its keys fall to different stripes.  slot_lock
+ * protects the slots' fields, index_lock those of the index but for what readers load.  Both are
+ * innermost but for the grow lock, and no two are held at once.
  */
 struct hm_key_stripe {
-	_Alignas(64) struct hm_spin lock;
-	_Atomic uint32_t removals; /* nodes that left the index */
-	_Atomic uint32_t size;	   /* entry points in the list, a power of two */
-	uint32_t count;		   /* nodes in the list */
-	uint32_t free_head;	   /* slot + 1 */
+	_Alignas(64) struct hm_spin slot_lock;
+	uint32_t free_head; /* slot + 1 */
 	uint32_t reserved_next, reserved_end;
 	uint64_t live; /* elements between alloc and free */
 	int64_t bytes; /* the sum of what alloc was told of them */
-	_Atomic(_Atomic uint64_t *) entry[HM_KEY_SLOT_BITS]; /* the first few lead into first */
+
+	_Alignas(64) struct hm_spin index_lock;
+	_Atomic uint32_t removals; /* nodes that left the index */
+	_Atomic uint32_t size;	   /* entry points in the list, a power of two */
+	uint32_t count;		   /* nodes in the list */
 	_Alignas(64) _Atomic uint64_t first[HM_KEY_FIRST_ENTRIES];
+	_Atomic(_Atomic uint64_t *) entry[HM_KEY_SLOT_BITS]; /* the first few lead into first */
 };
 
 struct hm_key_table {
@@ -84,7 +88,7 @@ struct hm_key_table {
 	uint32_t capacity;
 	bool user_keys;
 	_Atomic uint32_t next_slot; /* slots below have memory */
-	pthread_mutex_t grow_lock;  /* protects chunk creation; taken inside a stripe's lock */
+	pthread_mutex_t grow_lock;  /* protects chunk creation; taken inside a slot lock */
 	struct hm_key_stripe *stripes;
 };
 

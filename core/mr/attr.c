@@ -96,6 +96,9 @@ static bool has_new(const struct hm_mr_domain *domain)
 
 static int check_new(const struct fi_mr_attr *attr)
 {
+	if (attr->iface != FI_HMEM_SYSTEM)
+		HM_INFO(FI_LOG_MR, "iface %d is not looked at: without FI_HMEM this is host memory",
+			(int)attr->iface);
 	if (attr->hmem_data) {
 		HM_WARN(FI_LOG_MR, "hmem_data is reserved and must be NULL");
 		return -FI_EINVAL;
@@ -114,12 +117,6 @@ static int check_new(const struct fi_mr_attr *attr)
 /* Fields that few callers set. */
 static int check_rare(const struct hm_mr_domain *domain, const struct fi_mr_attr *attr)
 {
-	if (attr->iface != FI_HMEM_SYSTEM)
-		HM_INFO(FI_LOG_MR,
-			"iface %d is not looked at, since the domain has no FI_HMEM: this is taken "
-			"as "
-			"host memory",
-			(int)attr->iface);
 	if (attr->offset != 0) {
 		HM_WARN(FI_LOG_MR, "offset is %lu; it is reserved and must be 0",
 			(unsigned long)attr->offset);

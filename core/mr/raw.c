@@ -176,7 +176,7 @@ static int map_narrow(struct hm_mr_domain *domain, const struct fi_mr_map_raw *m
 	ret = new_mapping(domain, &key, &mapped);
 	if (ret != 0)
 		return ret;
-	mapped->handle = 0;
+	mapped->handle = 0; /* leads to no region, should somebody guess the element's handle */
 	hm_key_publish(&mapped->node);
 	*map->key = key;
 	return 0;
@@ -220,7 +220,7 @@ int hm_mr_unmap_key(struct hm_mr_domain *domain, const uint64_t *key)
 	if (!node) {
 		node = hm_key_acquire(&domain->mapped, *key);
 		/* an 8-byte key's element has a handle as well, but nobody was given it */
-		if (node && mapped_of(node)->handle == 0) {
+		if (node && node->indexed) {
 			hm_key_release(node);
 			node = NULL;
 		}

@@ -22,6 +22,20 @@ static void api_11_wrong_base_address_is_refused(struct conf *c)
 	conf_works(&l);
 }
 
+/* Sixteen zero bytes are a well-formed key of no region: what maps them can unmap them. */
+static void api_11_zero_raw_key_can_be_unmapped(struct conf *c)
+{
+	struct conf_end *end = conf_open(c, NULL);
+	uint8_t raw[16] = { 0 };
+	uint64_t key = 0;
+
+	assert_ok(fi_mr_map_raw(end->domain, 0, raw, sizeof(raw), &key, 0));
+	conf_check_stats(end, 0, 0, 1);
+	assert_ok(fi_mr_unmap_key(end->domain, key));
+	conf_check_stats(end, 0, 0, 0);
+	assert_refused(fi_mr_unmap_key(end->domain, key), -FI_EINVAL);
+}
+
 /* Pages that the NIC is to write must be writable; for reading they need not. */
 static void mode_06_read_only_memory(struct conf *c)
 {
@@ -190,6 +204,7 @@ static void missing_source_spends_no_receive(struct conf *c)
 
 static const struct conf_case cases[] = {
 	CONF_NEED(api_11_wrong_base_address_is_refused, FI_MR_RAW),
+	CONF(api_11_zero_raw_key_can_be_unmapped),
 	CONF_NEED(mode_06_read_only_memory, FI_MR_ALLOCATED),
 	CONF(remote_data_needs_a_queue),
 	CONF(flag_06_failed_operation_uses_no_key),

@@ -175,6 +175,10 @@ int hm_domain_open(struct fid_fabric *fabric, struct fi_info *info, struct fid_d
 		   void *context);
 int hm_domain_open2(struct fid_fabric *fabric, struct fi_info *info, struct fid_domain **domain,
 		    uint64_t flags, void *context);
+/* As hm_domain_open, over what the program has of the device; checked to be there. */
+int hm_domain_open_over(struct fid_fabric *fabric, struct fi_info *info,
+			const struct hmreg_verbs_adopt *adopt, struct fid_domain **domain,
+			void *context);
 int hm_eq_open(struct fid_fabric *fabric, struct fi_eq_attr *attr, struct fid_eq **eq,
 	       void *context);
 int hm_av_open(struct fid_domain *domain, struct fi_av_attr *attr, struct fid_av **av,
@@ -201,7 +205,16 @@ int hm_cq_trywait(struct hm_cq *cq);
 int hm_cntr_trywait(struct hm_cntr *cntr);
 int hm_eq_trywait(struct hm_eq *eq);
 
-/* The port that an info of fi_getinfo stands for: by fabric and domain name.  NULL: none. */
+/* Let the NIC move on what has no thread of its own: for readers that find nothing. */
+static inline void hm_progress(const struct hm_domain *domain)
+{
+	domain->nic->ops->progress(domain->nic);
+}
+
+/*
+ * The port that an info of fi_getinfo stands for: by fabric and domain name; among several of the same
+ * name the one with the info's addr_format, else the first.  NULL: none.
+ */
 const struct nic_port *hm_info_port(const struct fi_info *info);
 
 /* Once, before any other work of an exported function (core/init.c). */

@@ -19,6 +19,17 @@ static int check_buf(const void *buf, size_t count)
 	return -FI_EINVAL;
 }
 
+/* A queue that looks empty is looked at again after the NIC has moved on. */
+static ssize_t take(struct hm_cq *cq, void *buf, fi_addr_t *src_addr, size_t count)
+{
+	ssize_t ret = nic_cq_take(&cq->nic, cq->format, buf, src_addr, count);
+
+	if (ret != -FI_EAGAIN)
+		return ret;
+	hm_progress(cq->domain);
+	return nic_cq_take(&cq->nic, cq->format, buf, src_addr, count);
+}
+
 static ssize_t cq_readfrom(struct fid_cq *cq_fid, void *buf, size_t count, fi_addr_t *src_addr)
 {
 	struct hm_cq *cq = hm_cq_of(&cq_fid->fid);
@@ -26,7 +37,7 @@ static ssize_t cq_readfrom(struct fid_cq *cq_fid, void *buf, size_t count, fi_ad
 
 	if (ret)
 		return ret;
-	return nic_cq_take(&cq->nic, cq->format, buf, src_addr, count);
+	return take(cq, buf, src_addr, count);
 }
 
 static ssize_t cq_read(struct fid_cq *cq_fid, void *buf, size_t count)
@@ -48,12 +59,21 @@ static ssize_t sread_take(struct sread *r)
 	return nic_cq_take(&r->cq->nic, r->cq->format, r->buf, r->src_addr, r->count);
 }
 
+/* Are so many there, now or after the NIC has moved on? */
+static bool reached(struct hm_cq *cq, size_t count)
+{
+	if (nic_cq_reached(&cq->nic, count))
+		return true;
+	hm_progress(cq->domain);
+	return nic_cq_reached(&cq->nic, count);
+}
+
 /* Takes at once what it finds, lest another reader take it between the look and the read. */
 static bool sread_ready(void *arg)
 {
 	struct sread *r = arg;
 
-	if (!nic_cq_reached(&r->cq->nic, r->threshold))
+	if (!reached(r->cq, r->threshold))
 		return false;
 	r->taken = sread_take(r);
 	return r->taken != -FI_EAGAIN;
@@ -116,6 +136,10 @@ static ssize_t cq_readerr(struct fid_cq *cq_fid, struct fi_cq_err_entry *buf, ui
 		return -FI_EBADFLAGS;
 	}
 	ret = nic_cq_take_error(&cq->nic, &comp);
+	if (ret == -FI_EAGAIN) {
+		hm_progress(cq->domain);
+		ret = nic_cq_take_error(&cq->nic, &comp);
+	}
 	if (ret != 1)
 		return ret;
 	buf->op_context = comp.op_context;
@@ -178,12 +202,12 @@ static int cq_control(struct fid *fid, int command, void *arg)
 
 static bool cq_ready(void *arg)
 {
-	return nic_cq_ready(arg);
+	return reached(arg, 1);
 }
 
 int hm_cq_trywait(struct hm_cq *cq)
 {
-	int ret = hm_wait_try(&cq->nic.wait, cq_ready, &cq->nic);
+	int ret = hm_wait_try(&cq->nic.wait, cq_ready, cq);
 
 	if (ret == -FI_EINVAL)
 		HM_WARN(FI_LOG_CQ, "fi_trywait: the completion queue has no FI_WAIT_FD");

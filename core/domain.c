@@ -27,9 +27,29 @@ static int domain_stats(struct fid *fid, struct hmreg_domain_stats *out)
 	return 0;
 }
 
+static int domain_verbs(struct fid *fid, struct hmreg_verbs_domain *out)
+{
+	struct hmreg_verbs_domain verbs = { .size = sizeof(verbs) };
+	struct hm_domain *domain;
+	int ret;
+
+	if (!fid || fid->fclass != FI_CLASS_DOMAIN || !out || out->size < sizeof(out->size)) {
+		HM_WARN(FI_LOG_DOMAIN, "not a domain, or no room for its verbs objects");
+		return -FI_EINVAL;
+	}
+	domain = hm_domain_of(fid);
+	ret = domain->nic->ops->domain_verbs(domain->nic, &verbs);
+	if (ret != 0)
+		return ret;
+	verbs.size = out->size < sizeof(verbs) ? out->size : sizeof(verbs);
+	memcpy(out, &verbs, verbs.size);
+	return 0;
+}
+
 static struct hmreg_domain_ops domain_ext_ops = {
 	.size = sizeof(struct hmreg_domain_ops),
 	.stats = domain_stats,
+	.verbs = domain_verbs,
 };
 
 static int domain_ops_open(struct fid *fid, const char *name, uint64_t flags, void **ops,
@@ -270,7 +290,7 @@ static int check_info(const struct hm_fabric *fabric, const struct fi_info *info
 			(unsigned)*mode, (unsigned)(needed & ~*mode), (*port)->domain_name);
 		return -FI_EINVAL;
 	}
-	*mode = needed | (*mode & FI_MR_LOCAL & (*port)->mr_mode);
+	*mode = needed | (*mode & ((*port)->mr_mode_kept | ((*port)->mr_mode & FI_MR_LOCAL)));
 	if (info->caps & ~(*port)->caps) {
 		HM_WARN(FI_LOG_DOMAIN, "%s does not offer capabilities 0x%lx", (*port)->domain_name,
 			(unsigned long)(info->caps & ~(*port)->caps));
@@ -317,30 +337,24 @@ free_both:
 	return ret;
 }
 
-int hm_domain_open2(struct fid_fabric *fid, struct fi_info *info, struct fid_domain **out,
-		    uint64_t flags, void *context)
+static int open_domain(struct fid_fabric *fid, struct fi_info *info,
+		       const struct hmreg_verbs_adopt *adopt, struct fid_domain **out,
+		       void *context)
 {
 	struct hm_domain *domain;
 	const struct nic_port *port;
-	struct hm_fabric *fabric;
+	struct hm_fabric *fabric = hm_fabric_of(&fid->fid);
 	int ret, mode;
 
-	if (!fid || fid->fid.fclass != FI_CLASS_FABRIC || !info || !info->domain_attr || !out) {
-		HM_WARN(FI_LOG_DOMAIN, "not a fabric, an info without domain_attr, or no result");
-		return -FI_EINVAL;
-	}
-	fabric = hm_fabric_of(&fid->fid);
-	if (flags != 0) {
-		HM_WARN(FI_LOG_DOMAIN, "flags 0x%lx are not offered", (unsigned long)flags);
-		return flags == FI_PEER ? -FI_ENOSYS : -FI_EBADFLAGS;
-	}
 	ret = check_info(fabric, info, &port, &mode);
 	if (ret != 0)
 		return ret;
 	ret = new_domain(fabric, port, info, mode, &domain);
 	if (ret != 0)
 		return ret;
+	domain->nic->adopt = adopt;
 	ret = port->ops->domain_open(domain->nic);
+	domain->nic->adopt = NULL;
 	if (ret != 0) {
 		free_domain(domain);
 		return ret;
@@ -352,6 +366,38 @@ int hm_domain_open2(struct fid_fabric *fid, struct fi_info *info, struct fid_dom
 	hm_use(&fabric->users);
 	*out = &domain->domain;
 	return 0;
+}
+
+static int check_open(const struct fid_fabric *fid, const struct fi_info *info,
+		      struct fid_domain **out)
+{
+	if (fid && fid->fid.fclass == FI_CLASS_FABRIC && info && info->domain_attr && out)
+		return 0;
+	HM_WARN(FI_LOG_DOMAIN, "not a fabric, an info without domain_attr, or no result");
+	return -FI_EINVAL;
+}
+
+int hm_domain_open2(struct fid_fabric *fid, struct fi_info *info, struct fid_domain **out,
+		    uint64_t flags, void *context)
+{
+	int ret = check_open(fid, info, out);
+
+	if (ret != 0)
+		return ret;
+	if (flags != 0) {
+		HM_WARN(FI_LOG_DOMAIN, "flags 0x%lx are not offered", (unsigned long)flags);
+		return flags == FI_PEER ? -FI_ENOSYS : -FI_EBADFLAGS;
+	}
+	return open_domain(fid, info, NULL, out, context);
+}
+
+int hm_domain_open_over(struct fid_fabric *fid, struct fi_info *info,
+			const struct hmreg_verbs_adopt *adopt, struct fid_domain **out,
+			void *context)
+{
+	int ret = check_open(fid, info, out);
+
+	return ret ? ret : open_domain(fid, info, adopt, out, context);
 }
 
 int hm_domain_open(struct fid_fabric *fabric, struct fi_info *info, struct fid_domain **domain,

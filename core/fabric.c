@@ -129,12 +129,81 @@ static int fabric_trywait(struct fid_fabric *fabric, struct fid **fids, int coun
 	return 0;
 }
 
+/* ---- operations beyond libfabric's (fi_ext_hmreg.h) ---- */
+
+static int describe_device(struct fid *fid, const struct fi_info *info, struct hmreg_device *out)
+{
+	struct hmreg_device device = { .size = sizeof(device) };
+	const struct nic_port *port;
+	int ret;
+
+	if (!fid || fid->fclass != FI_CLASS_FABRIC || !info || !out ||
+	    out->size < sizeof(out->size)) {
+		HM_WARN(FI_LOG_FABRIC, "not a fabric, no info, or no room for the description");
+		return -FI_EINVAL;
+	}
+	port = hm_info_port(info);
+	if (!port || strcmp(port->fabric_name, hm_fabric_of(fid)->name) != 0) {
+		HM_WARN(FI_LOG_FABRIC, "the info names no domain of this fabric");
+		return -FI_ENODEV;
+	}
+	ret = port->ops->port_describe(port, &device);
+	if (ret != 0)
+		return ret;
+	device.size = out->size < sizeof(device) ? out->size : sizeof(device);
+	memcpy(out, &device, device.size);
+	return 0;
+}
+
+/* What the caller's struct has, if it is an older one; the NIC looks at what the pointers mean. */
+static int domain_over(struct fid_fabric *fabric, struct fi_info *info,
+		       const struct hmreg_verbs_adopt *verbs, struct fid_domain **domain,
+		       void *context)
+{
+	struct hmreg_verbs_adopt adopt = { .size = sizeof(adopt) };
+
+	if (!verbs || verbs->size < sizeof(verbs->size)) {
+		HM_WARN(FI_LOG_FABRIC, "no verbs objects, or their size is not set");
+		return -FI_EINVAL;
+	}
+	memcpy(&adopt, verbs, verbs->size < sizeof(adopt) ? verbs->size : sizeof(adopt));
+	adopt.size = sizeof(adopt);
+	if (!adopt.context && !adopt.pd) {
+		HM_WARN(FI_LOG_FABRIC, "neither a device context nor a protection domain is given");
+		return -FI_EINVAL;
+	}
+	return hm_domain_open_over(fabric, info, &adopt, domain, context);
+}
+
+static struct hmreg_fabric_ops fabric_ext_ops = {
+	.size = sizeof(struct hmreg_fabric_ops),
+	.device = describe_device,
+	.domain_over = domain_over,
+};
+
+static int fabric_ops_open(struct fid *fid, const char *name, uint64_t flags, void **ops,
+			   void *context)
+{
+	if (!name || !ops) {
+		HM_WARN(FI_LOG_FABRIC, "no name, or nowhere to put the operations");
+		return -FI_EINVAL;
+	}
+	if (strcmp(name, HMREG_FABRIC_OPS) != 0)
+		return hm_no_ops_open(fid, name, flags, ops, context);
+	if (flags != 0) {
+		HM_WARN(FI_LOG_FABRIC, "flags are 0x%lx and must be 0", (unsigned long)flags);
+		return -FI_EBADFLAGS;
+	}
+	*ops = &fabric_ext_ops;
+	return 0;
+}
+
 static struct fi_ops fabric_fid_ops = {
 	.size = sizeof(struct fi_ops),
 	.close = fabric_close,
 	.bind = hm_no_bind,
 	.control = hm_no_control,
-	.ops_open = hm_no_ops_open,
+	.ops_open = fabric_ops_open,
 	.tostr = hm_no_tostr,
 	.ops_set = hm_no_ops_set,
 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* fi_getinfo(3): which ports there are, and which of them do what a program asks for. */
-#include <netinet/in.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -28,7 +28,7 @@ struct request {
 	uint32_t version;
 	uint64_t flags;
 	const struct fi_info *hints; /* may be NULL */
-	struct sockaddr_in parsed;   /* node and service */
+	struct hm_node parsed;	     /* node and service */
 	struct address src, dest;
 };
 
@@ -113,7 +113,7 @@ static int check_hints(const struct fi_info *hints)
 static int find_addresses(struct request *req, const char *node, const char *service)
 {
 	const struct fi_info *hints = req->hints;
-	struct address parsed = { &req->parsed, sizeof(req->parsed), "(node, service)" };
+	struct address parsed = { &req->parsed.addr, 0, "(node, service)" };
 
 	if (node || service) {
 		int ret = hm_addr_parse(node, service, req->flags & FI_NUMERICHOST, "fi_getinfo",
@@ -121,6 +121,7 @@ static int find_addresses(struct request *req, const char *node, const char *ser
 
 		if (ret)
 			return ret;
+		parsed.len = hm_addr_len(req->parsed.addr.any.sa_family);
 	}
 	if (req->flags & FI_SOURCE)
 		req->src = parsed;
@@ -148,67 +149,144 @@ static int check_request(struct request *req, const char *node, const char *serv
 
 /* The room that any address format of a port needs. */
 union address_room {
-	struct sockaddr_in in;
+	union hm_addr addr;
 	char bytes[128];
 };
 
-static bool is_any(const void *addr, size_t len)
+/* Is the address of this family, as far as one can be told?  Others are the NIC's to judge. */
+static bool same_family(const struct nic_port *port, const struct address *address)
 {
-	struct sockaddr_in in;
+	sa_family_t ours = hm_addr_format_family(port->addr_format);
+	sa_family_t theirs = hm_addr_family(address->addr, address->len);
 
-	if (len < sizeof(in))
-		return false;
-	memcpy(&in, addr, sizeof(in));
-	return in.sin_family == AF_INET && in.sin_addr.s_addr == htonl(INADDR_ANY);
+	return !ours || !theirs || ours == theirs;
 }
 
-static bool reaches(const struct nic_port *port, const struct address *address)
+static bool reached(const struct nic_port *port, const struct address *address)
+{
+	return same_family(port, address) &&
+	       port->ops->port_reaches(port, address->addr, address->len) == 0;
+}
+
+/* The same of an address that an endpoint is to have itself. */
+static bool had(const struct nic_port *port, const struct address *address)
+{
+	return same_family(port, address) &&
+	       port->ops->port_has(port, address->addr, address->len) == 0;
+}
+
+static bool refuse_address(const struct nic_port *port, const struct address *address)
 {
 	char text[64];
 
-	if (!port->ops->port_reaches(port, address->addr, address->len))
-		return true;
-	hm_straddr(text, sizeof(text), port->addr_format, address->addr, address->len);
+	hm_straddr(text, sizeof(text), FI_SOCKADDR, address->addr, address->len);
 	return hm_offer_refuse(port, address->field, "%s is not reached from here", text);
 }
 
-/* The source address: what was asked for, with the port's own host in place of "any". */
+/* Did node and service give this address? */
+static bool is_parsed(const struct request *req, const struct address *address)
+{
+	return address->addr == &req->parsed.addr;
+}
+
+/* The address as this port takes it: a loopback address that named no family is of the port's. */
+static struct address for_port(const struct nic_port *port, const struct request *req,
+			       const struct address *address, union hm_addr *room)
+{
+	struct address result = *address;
+	sa_family_t family = hm_addr_format_family(port->addr_format);
+
+	if (!is_parsed(req, address) || !req->parsed.loopback || !family)
+		return result;
+	*room = hm_addr_loopback(family, hm_addr_port(&req->parsed.addr));
+	result.addr = room;
+	result.len = hm_addr_len(family);
+	return result;
+}
+
+/* May the port put its own host in: the wildcard, or no host at all and none at loopback? */
+static bool takes_own_host(const struct nic_port *port, const struct request *req,
+			   const struct address *src)
+{
+	union hm_addr addr;
+	sa_family_t family = src->addr ? hm_addr_family(src->addr, src->len) : AF_UNSPEC;
+
+	if (!family)
+		return false;
+	memcpy(&addr, src->addr, hm_addr_len(family));
+	if (hm_addr_is_any(&addr))
+		return same_family(port, src);
+	return is_parsed(req, &req->src) && !req->parsed.named && !had(port, src);
+}
+
+/* The source address: what was asked for, or the port's own host with the number asked for. */
 static bool find_source(const struct nic_port *port, const struct request *req,
 			union address_room *room, struct fi_info *info)
 {
-	const struct address *src = &req->src;
+	struct address src = for_port(port, req, &req->src, &room->addr);
+	bool own = takes_own_host(port, req, &src);
+	in_port_t number = 0;
 	size_t len = sizeof(*room);
-	bool any = src->addr && is_any(src->addr, src->len);
 
-	if (src->addr && !any) {
-		info->src_addr = (void *)(uintptr_t)src->addr;
-		info->src_addrlen = src->len;
-		return reaches(port, src);
+	if (src.addr && !own) {
+		info->src_addr = (void *)(uintptr_t)src.addr;
+		info->src_addrlen = src.len;
+		return had(port, &src) || refuse_address(port, &src);
+	}
+	if (own) {
+		union hm_addr asked;
+
+		memcpy(&asked, src.addr, hm_addr_len(hm_addr_family(src.addr, src.len)));
+		number = hm_addr_port(&asked);
 	}
 	if (port->ops->port_address(port, room, &len) || len > sizeof(*room)) {
-		if (!any)
+		if (!own)
 			return true;
-		room->in = (struct sockaddr_in){ .sin_family = AF_INET,
-						 .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
-		len = sizeof(room->in);
+		room->addr = hm_addr_loopback(hm_addr_format_family(port->addr_format), 0);
+		len = hm_addr_len(room->addr.any.sa_family);
 	}
-	if (any)
-		memcpy(&room->in.sin_port,
-		       (const char *)src->addr + offsetof(struct sockaddr_in, sin_port),
-		       sizeof(room->in.sin_port));
+	if (own)
+		hm_addr_set_port(&room->addr, number);
 	info->src_addr = room;
 	info->src_addrlen = len;
 	return true;
 }
 
 static bool find_destination(const struct nic_port *port, const struct request *req,
-			     struct fi_info *info)
+			     union hm_addr *room, struct fi_info *info)
 {
-	if (!req->dest.addr)
+	struct address dest = for_port(port, req, &req->dest, room);
+
+	if (!dest.addr)
 		return true;
-	info->dest_addr = (void *)(uintptr_t)req->dest.addr;
-	info->dest_addrlen = req->dest.len;
-	return reaches(port, &req->dest);
+	info->dest_addr = (void *)(uintptr_t)dest.addr;
+	info->dest_addrlen = dest.len;
+	return reached(port, &dest) || refuse_address(port, &dest);
+}
+
+/* Is this address one of the port's format and no other's? */
+static bool asks_for(const struct request *req, const struct address *address, uint32_t addr_format)
+{
+	sa_family_t family = hm_addr_format_family(addr_format);
+
+	if (!address->addr || !family || (is_parsed(req, address) && req->parsed.loopback))
+		return false;
+	return hm_addr_family(address->addr, address->len) == family;
+}
+
+/* Ports that stand beside another of the same name are for those who ask for their addresses. */
+static bool is_wanted(const struct nic_port *port, const struct request *req)
+{
+	const struct fi_info *hints = req->hints;
+
+	if (!port->alternate || asks_for(req, &req->src, port->addr_format) ||
+	    asks_for(req, &req->dest, port->addr_format))
+		return true;
+	if (!hints)
+		return false;
+	return hints->addr_format == port->addr_format ||
+	       (hints->domain_attr && hints->domain_attr->domain &&
+		hm_domain_of(&hints->domain_attr->domain->fid)->nic->port == port);
 }
 
 /* ---- the list ---- */
@@ -254,12 +332,13 @@ static int list_port(const struct nic_port *port, const struct request *req, str
 {
 	struct hm_offer offer;
 	union address_room room;
+	union hm_addr dest_room;
 
 	*entry = NULL;
 	hm_offer_init(&offer, port, req->version);
-	if (!hm_offer_narrow(&offer, req->hints, req->version) ||
+	if (!is_wanted(port, req) || !hm_offer_narrow(&offer, req->hints, req->version) ||
 	    !find_source(port, req, &room, &offer.info) ||
-	    !find_destination(port, req, &offer.info))
+	    !find_destination(port, req, &dest_room, &offer.info))
 		return 0;
 	*entry = fi_dupinfo(&offer.info);
 	return *entry ? 0 : -FI_ENOMEM;
@@ -286,6 +365,73 @@ static int list_ports(const struct request *req, struct fi_info **info)
 	return 0;
 }
 
+/* ---- names that no port has ---- */
+
+static const char *domain_name(const struct nic_port *port)
+{
+	return port->domain_name;
+}
+
+static const char *fabric_name(const struct nic_port *port)
+{
+	return port->fabric_name;
+}
+
+static bool is_known(const char *name, const char *(*name_of)(const struct nic_port *port))
+{
+	const struct nic_port *port;
+
+	for (size_t i = 0; (port = nic_port_at(i)) != NULL; i++)
+		if (strcmp(name, name_of(port)) == 0)
+			return true;
+	return false;
+}
+
+/* The one line about a name that is asked for in vain: those that there are, each once. */
+static void tell_names(const char *what, const char *name,
+		       const char *(*name_of)(const struct nic_port *port))
+{
+	const char *before = "";
+	const struct nic_port *port;
+	char known[512] = "none";
+	size_t len = 0;
+
+	for (size_t i = 0; (port = nic_port_at(i)) != NULL; i++) {
+		if (strcmp(before, name_of(port)) == 0)
+			continue;
+		before = name_of(port);
+		if (len < sizeof(known))
+			len += (size_t)snprintf(known + len, sizeof(known) - len, "%s%s",
+						len ? ", " : "", before);
+	}
+	HM_WARN(FI_LOG_CORE, "fi_getinfo: no %s of the name \"%s\"; there are: %s", what, name,
+		known);
+}
+
+/* Nothing is listed.  Where a name is why, the NICs know more, or the names help. */
+static int explain_names(const struct fi_info *hints)
+{
+	const char *domain = hints && hints->domain_attr ? hints->domain_attr->name : NULL;
+	const char *fabric = hints && hints->fabric_attr ? hints->fabric_attr->name : NULL;
+	int ret = -FI_ENODATA;
+
+	if (domain && !is_known(domain, domain_name)) {
+		ret = nic_port_missing(domain);
+		if (ret == -FI_ENODATA)
+			tell_names("device", domain, domain_name);
+	} else if (fabric && !is_known(fabric, fabric_name)) {
+		tell_names("fabric", fabric, fabric_name);
+	}
+	return ret;
+}
+
+static int list(const struct request *req, struct fi_info **info)
+{
+	int ret = list_ports(req, info);
+
+	return ret == -FI_ENODATA ? explain_names(req->hints) : ret;
+}
+
 HM_EXPORT int fi_getinfo(uint32_t version, const char *node, const char *service, uint64_t flags,
 			 const struct fi_info *hints, struct fi_info **info)
 {
@@ -305,26 +451,34 @@ HM_EXPORT int fi_getinfo(uint32_t version, const char *node, const char *service
 	if (!ret)
 		ret = find_addresses(&req, node, service);
 	if (!ret)
-		ret = list_ports(&req, info);
+		ret = list(&req, info);
 	/* fi_getinfo(3) wants NULL where nothing matches; programs free it without a look at ret. */
-	if (ret == -FI_ENODATA)
+	if (ret == -FI_ENODATA || ret == -FI_ENODEV || ret == -FI_EACCES)
 		*info = NULL;
 	return ret;
 }
 
+static bool has_names(const struct nic_port *port, const struct fi_info *info)
+{
+	if (strcmp(port->domain_name, info->domain_attr->name))
+		return false;
+	return !info->fabric_attr || !info->fabric_attr->name ||
+	       strcmp(port->fabric_name, info->fabric_attr->name) == 0;
+}
+
 const struct nic_port *hm_info_port(const struct fi_info *info)
 {
-	const struct nic_port *port;
+	const struct nic_port *port, *first = NULL;
 
 	if (!info || !info->domain_attr || !info->domain_attr->name)
 		return NULL;
 	for (size_t i = 0; (port = nic_port_at(i)) != NULL; i++) {
-		if (strcmp(port->domain_name, info->domain_attr->name))
+		if (!has_names(port, info))
 			continue;
-		if (info->fabric_attr && info->fabric_attr->name &&
-		    strcmp(port->fabric_name, info->fabric_attr->name))
-			continue;
-		return port;
+		if (port->addr_format == info->addr_format)
+			return port;
+		if (!first)
+			first = port;
 	}
-	return NULL;
+	return first;
 }

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/addr.h"
 #include "core/core.h"
 #include "core/ep.h"
 #include "core/info.h"
@@ -361,10 +362,11 @@ static bool narrow_side(const struct hm_offer *offer, const char *field, uint64_
 static int model_of(const struct nic_port *port)
 {
 	int need = port->mr_mode & ~FI_MR_LOCAL;
+	int can = port->mr_mode | port->mr_mode_kept;
 
 	if (!port->mr_mode)
 		return FI_MR_SCALABLE;
-	if ((need & ~HM_MR_BASIC_BITS) || !(need & FI_MR_VIRT_ADDR) || !(need & FI_MR_PROV_KEY))
+	if ((need & ~HM_MR_BASIC_BITS) || !(can & FI_MR_VIRT_ADDR) || !(can & FI_MR_PROV_KEY))
 		return FI_MR_UNSPEC;
 	return FI_MR_BASIC;
 }
@@ -400,8 +402,11 @@ static bool narrow_old_mode(struct hm_offer *offer, const struct fi_info *hints,
 {
 	if (!narrow_to_model(offer, asked))
 		return false;
-	if (!(offer->port->mr_mode & FI_MR_LOCAL))
+	if (!(offer->port->mr_mode & FI_MR_LOCAL)) {
+		if (hints && (offer->port->mr_mode_kept & FI_MR_LOCAL))
+			offer->info.mode |= hints->mode & FI_LOCAL_MR;
 		return true;
+	}
 	if (hints && !(hints->mode & FI_LOCAL_MR))
 		return hm_offer_refuse(offer->port, "mode",
 				       "FI_LOCAL_MR is needed and not given (interface below 1.5)");
@@ -420,6 +425,7 @@ static bool narrow_mr_mode(struct hm_offer *offer, const struct fi_info *hints, 
 		return narrow_to_model(offer, asked);
 	if (attr && (offer->port->mr_mode & ~asked))
 		return refuse_mode(offer->port, asked);
+	offer->domain.mr_mode |= asked & offer->port->mr_mode_kept;
 	return true;
 }
 
@@ -485,7 +491,8 @@ static bool match_format(const struct nic_port *port, uint32_t asked)
 	char text[2][64];
 
 	if (asked == FI_FORMAT_UNSPEC || asked == port->addr_format ||
-	    (asked == FI_SOCKADDR && port->addr_format == FI_SOCKADDR_IN))
+	    ((asked == FI_SOCKADDR || asked == FI_SOCKADDR_IP) &&
+	     hm_addr_format_family(port->addr_format)))
 		return true;
 	return hm_offer_refuse(port, "addr_format", "asked %s, offered %s",
 			       fi_tostr_r(text[0], sizeof(text[0]), &asked, FI_TYPE_ADDR_FORMAT),

@@ -4,9 +4,11 @@
 
 #include "core/core.h"
 #include "core/nic/sw_nic.h"
+#include "core/nic/verbs_nic.h"
 
 static void init(void)
 {
+	verbs_nic_init();
 	sw_nic_init();
 }
 

@@ -9,10 +9,14 @@ static struct fi_ops mr_fid_ops;
 static int close_mr(struct fid *fid)
 {
 	struct hm_mr *mr = hm_mr_of(fid);
+	int ret;
 
 	/* the element is free for others as soon as this returns, so the fid is marked before */
 	hm_fid_end(fid);
-	return hm_mr_close(mr);
+	ret = hm_mr_close(mr);
+	if (ret == -FI_EBUSY)
+		fid->fclass = FI_CLASS_MR;
+	return ret;
 }
 
 /* Asynchronous registration: mr is written before the event can be read, as fi_mr(3) promises. */
@@ -75,6 +79,11 @@ static int mr_regv(struct fid *fid, const struct iovec *iov, size_t count, uint6
 				   .requested_key = requested_key,
 				   .context = context };
 
+	if (flags & FI_MR_DMABUF) {
+		HM_WARN(FI_LOG_MR,
+			"FI_MR_DMABUF goes with fi_mr_regattr, which has a place for it");
+		return -FI_EBADFLAGS;
+	}
 	return register_mr(fid, &attr, flags, mr);
 }
 
@@ -150,12 +159,84 @@ static int control_mr(struct fid *fid, int command, void *arg)
 	}
 }
 
+/* ---- what hmreg adds ---- */
+
+static int check_ext(const struct fid *fid, const size_t *size)
+{
+	if (fid && fid->fclass == FI_CLASS_MR && size && *size >= sizeof(*size))
+		return 0;
+	HM_WARN(FI_LOG_MR, "not a region, or no room for the answer");
+	return -FI_EINVAL;
+}
+
+static int region_info(struct fid *fid, struct hmreg_region_info *out)
+{
+	struct hmreg_region_info info = { .size = sizeof(info) };
+	const struct nic_region *region;
+	int ret = check_ext(fid, out ? &out->size : NULL);
+
+	if (ret != 0)
+		return ret;
+	region = &hm_mr_of(fid)->region;
+	info.len = region->len;
+	ret = region->domain->ops->region_info(region, &info);
+	if (ret != 0)
+		return ret;
+	if (out->size < info.size)
+		info.size = out->size;
+	memcpy(out, &info, info.size);
+	return 0;
+}
+
+static int region_part(struct fid *fid, size_t index, struct hmreg_verbs_part *out)
+{
+	struct hmreg_verbs_part part = { .size = sizeof(part) };
+	const struct nic_region *region;
+	int ret = check_ext(fid, out ? &out->size : NULL);
+
+	if (ret != 0)
+		return ret;
+	region = &hm_mr_of(fid)->region;
+	ret = region->domain->ops->region_part(region, index, &part);
+	if (ret == -FI_ENOSYS)
+		HM_WARN(FI_LOG_MR, "a region of %s has no verbs regions behind it",
+			region->domain->port->domain_name);
+	if (ret != 0)
+		return ret;
+	if (out->size < part.size)
+		part.size = out->size;
+	memcpy(out, &part, part.size);
+	return 0;
+}
+
+static struct hmreg_mr_ops mr_ext_ops = {
+	.size = sizeof(struct hmreg_mr_ops),
+	.info = region_info,
+	.verbs_part = region_part,
+};
+
+static int mr_ops_open(struct fid *fid, const char *name, uint64_t flags, void **ops, void *context)
+{
+	if (!name || !ops) {
+		HM_WARN(FI_LOG_MR, "no name, or nowhere to put the operations");
+		return -FI_EINVAL;
+	}
+	if (strcmp(name, HMREG_MR_OPS) != 0)
+		return hm_no_ops_open(fid, name, flags, ops, context);
+	if (flags != 0) {
+		HM_WARN(FI_LOG_MR, "flags are 0x%lx and must be 0", (unsigned long)flags);
+		return -FI_EBADFLAGS;
+	}
+	*ops = &mr_ext_ops;
+	return 0;
+}
+
 static struct fi_ops mr_fid_ops = {
 	.size = sizeof(struct fi_ops),
 	.close = close_mr,
 	.bind = bind_mr,
 	.control = control_mr,
-	.ops_open = hm_no_ops_open,
+	.ops_open = mr_ops_open,
 	.tostr = hm_no_tostr,
 	.ops_set = hm_no_ops_set,
 };

@@ -65,7 +65,10 @@ static bool add_inet6(struct hm_text *text, const void *addr, size_t addrlen)
 		return false;
 	memcpy(&in6, addr, sizeof(in6));
 	inet_ntop(AF_INET6, &in6.sin6_addr, host, sizeof(host));
-	hm_text_add(text, "fi_sockaddr_in6://[%s]:%u", host, ntohs(in6.sin6_port));
+	hm_text_add(text, "fi_sockaddr_in6://[%s", host);
+	if (in6.sin6_scope_id)
+		hm_text_add(text, "%%%u", in6.sin6_scope_id);
+	hm_text_add(text, "]:%u", ntohs(in6.sin6_port));
 	return true;
 }
 

@@ -114,6 +114,11 @@ void hm_key_publish(struct hm_key_node *node);
  * live (already killed).  The caller then owns the element alone and gives it back with hm_key_free.
  */
 bool hm_key_kill(struct hm_key_node *node);
+/* Undo kill, by whom it returned true to: handle and key are valid again. */
+static inline void hm_key_revive(struct hm_key_node *node)
+{
+	atomic_fetch_or_explicit(&node->word, HM_KEY_LIVE, memory_order_release);
+}
 /* For an element that was killed or never published. */
 void hm_key_free(struct hm_key_table *table, struct hm_key_node *node, uint64_t bytes);
 

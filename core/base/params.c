@@ -41,6 +41,26 @@ const struct hm_param_def hm_param_table[HM_PARAM_COUNT] = {
 	[HM_PARAM_MR_MAX_COUNT] = { "HMREG_MR_MAX_COUNT", FI_PARAM_SIZE_T, "16777216",
 				    "Most memory regions that one domain holds (default: "
 				    "16777216)" },
+	[HM_PARAM_VERBS_ENABLE] = { "HMREG_VERBS_ENABLE", FI_PARAM_BOOL, "1",
+				    "Look for RDMA devices and list their ports (default: 1)" },
+	[HM_PARAM_VERBS_DEVICES] = { "HMREG_VERBS_DEVICES", FI_PARAM_STRING, NULL,
+				     "RDMA devices to use, separated by commas; a leading ^ uses "
+				     "all others (default: all)" },
+	[HM_PARAM_VERBS_MAX_MR_SIZE] = { "HMREG_VERBS_MAX_MR_SIZE", FI_PARAM_SIZE_T, "-1",
+					 "Most bytes that are registered with an RDMA device in "
+					 "one piece; longer regions are made of several. -1 is the "
+					 "device's own limit (default: -1)" },
+	[HM_PARAM_VERBS_RX_BUFFERS] = { "HMREG_VERBS_RX_BUFFERS", FI_PARAM_SIZE_T, "256",
+					"Receive buffers of 4 KiB that an endpoint keeps posted "
+					"for "
+					"all its peers together (default: 256)" },
+	[HM_PARAM_VERBS_MAX_UNEXPECTED] = { "HMREG_VERBS_MAX_UNEXPECTED", FI_PARAM_SIZE_T, "64M",
+					    "Most bytes that an endpoint over an RDMA device keeps "
+					    "of messages without a posted receive; senders wait "
+					    "when it is reached (default: 64M)" },
+	[HM_PARAM_VERBS_RETRY_TIME] = { "HMREG_VERBS_RETRY_TIME", FI_PARAM_INT, "2000",
+					"Milliseconds until a peer that does not answer is taken "
+					"for dead, roughly (default: 2000)" },
 };
 
 /* Written by load() alone, before anybody can read it; the texts are kept until the process ends. */

@@ -6,16 +6,44 @@
 
 #include "core/mr/mr.h"
 
-#define REGISTRATION_FLAGS (FI_RMA_EVENT | FI_MR_SINGLE_USE)
-#define HMEM_FLAGS	   (FI_HMEM_DEVICE_ONLY | FI_HMEM_HOST_ALLOC | FI_MR_DMABUF)
+#define HMEM_FLAGS (FI_HMEM_DEVICE_ONLY | FI_HMEM_HOST_ALLOC | FI_MR_DMABUF)
+#define REGISTRATION_FLAGS                                                                         \
+	(FI_RMA_EVENT | FI_MR_SINGLE_USE | HMREG_MR_RELAXED_ORDERING | HMEM_FLAGS)
 
-static int check_flags(const struct hm_mr_domain *domain, uint64_t flags)
+/* The attributes of a program built for an older interface end before hmem_data. */
+static bool has_new(const struct hm_mr_domain *domain)
 {
-	if (flags & HMEM_FLAGS) {
+	return FI_VERSION_GE(domain->api_version, FI_VERSION(1, 20));
+}
+
+static int check_hmem_flags(const struct hm_mr_domain *domain, uint64_t flags)
+{
+	const uint64_t both = FI_HMEM_DEVICE_ONLY | FI_HMEM_HOST_ALLOC;
+
+	if (!(domain->nic->caps & FI_HMEM)) {
 		HM_WARN(FI_LOG_MR, "flags 0x%lx are for domains with FI_HMEM, which this is not",
 			(unsigned long)(flags & HMEM_FLAGS));
 		return -FI_EBADFLAGS;
 	}
+	if ((flags & FI_MR_DMABUF) && !has_new(domain)) {
+		HM_WARN(FI_LOG_MR,
+			"FI_MR_DMABUF is of interface 1.20; the fabric was opened for %u.%u",
+			FI_MAJOR(domain->api_version), FI_MINOR(domain->api_version));
+		return -FI_EBADFLAGS;
+	}
+	if ((flags & both) == both) {
+		HM_WARN(FI_LOG_MR, "FI_HMEM_DEVICE_ONLY and FI_HMEM_HOST_ALLOC exclude each other");
+		return -FI_EINVAL;
+	}
+	return 0;
+}
+
+static int check_flags(const struct hm_mr_domain *domain, uint64_t flags)
+{
+	int ret = flags & HMEM_FLAGS ? check_hmem_flags(domain, flags) : 0;
+
+	if (ret != 0)
+		return ret;
 	if (flags & FI_RMA_PMEM) {
 		HM_WARN(FI_LOG_MR, "FI_RMA_PMEM: this NIC cannot guarantee persistence");
 		return -FI_EBADFLAGS;
@@ -88,23 +116,18 @@ static bool page_size_supported(size_t size)
 	return size % 1024 == 0 && stat(path, &st) == 0;
 }
 
-/* The attributes of a program built for an older interface end before hmem_data. */
-static bool has_new(const struct hm_mr_domain *domain)
+static int check_new(const struct fi_mr_attr *attr, uint64_t flags)
 {
-	return FI_VERSION_GE(domain->api_version, FI_VERSION(1, 20));
-}
-
-static int check_new(const struct fi_mr_attr *attr)
-{
-	if (attr->iface != FI_HMEM_SYSTEM)
-		HM_INFO(FI_LOG_MR, "iface %d is not looked at: without FI_HMEM this is host memory",
-			(int)attr->iface);
 	if (attr->hmem_data) {
 		HM_WARN(FI_LOG_MR, "hmem_data is reserved and must be NULL");
 		return -FI_EINVAL;
 	}
 	if (attr->page_size != 0 && !page_size_supported(attr->page_size)) {
 		HM_WARN(FI_LOG_MR, "page size %zu is not one of this system's", attr->page_size);
+		return -FI_EINVAL;
+	}
+	if (attr->base_mr && (flags & FI_MR_DMABUF)) {
+		HM_WARN(FI_LOG_MR, "base_mr must be NULL with FI_MR_DMABUF");
 		return -FI_EINVAL;
 	}
 	if (attr->base_mr) {
@@ -114,9 +137,45 @@ static int check_new(const struct fi_mr_attr *attr)
 	return 0;
 }
 
-/* Fields that few callers set. */
-static int check_rare(const struct hm_mr_domain *domain, const struct fi_mr_attr *attr)
+/* Whose memory it is, as far as drivers of devices are known here: none but the host's. */
+static int check_iface(const struct hm_mr_domain *domain, const struct fi_mr_attr *attr,
+		       uint64_t flags)
 {
+	if (!(domain->nic->caps & FI_HMEM)) {
+		if (has_new(domain) && attr->iface != FI_HMEM_SYSTEM)
+			HM_INFO(FI_LOG_MR,
+				"iface %d is not looked at: without FI_HMEM this is host memory",
+				(int)attr->iface);
+		return 0;
+	}
+	if ((int)attr->iface < FI_HMEM_SYSTEM || attr->iface > FI_HMEM_SYNAPSEAI) {
+		HM_WARN(FI_LOG_MR, "iface %d is not one of %d to %d", (int)attr->iface,
+			FI_HMEM_SYSTEM, FI_HMEM_SYNAPSEAI);
+		return -FI_EINVAL;
+	}
+	if (flags & FI_MR_DMABUF)
+		return 0; /* the file says what it is */
+	if (attr->iface != FI_HMEM_SYSTEM) {
+		HM_WARN(FI_LOG_MR,
+			"iface %d: addresses of this interface are not known here; register its "
+			"memory "
+			"as a dma-buf (FI_MR_DMABUF)",
+			(int)attr->iface);
+		return -FI_ENOSYS;
+	}
+	if (flags & FI_HMEM_DEVICE_ONLY) {
+		HM_WARN(FI_LOG_MR, "FI_HMEM_DEVICE_ONLY: FI_HMEM_SYSTEM is memory of the host");
+		return -FI_EINVAL;
+	}
+	return 0;
+}
+
+/* Fields that few callers set. */
+static int check_rare(const struct hm_mr_domain *domain, const struct fi_mr_attr *attr,
+		      uint64_t flags)
+{
+	int ret;
+
 	if (attr->offset != 0) {
 		HM_WARN(FI_LOG_MR, "offset is %lu; it is reserved and must be 0",
 			(unsigned long)attr->offset);
@@ -126,7 +185,8 @@ static int check_rare(const struct hm_mr_domain *domain, const struct fi_mr_attr
 		HM_WARN(FI_LOG_MR, "authorization keys are not offered");
 		return -FI_ENOSYS;
 	}
-	return has_new(domain) ? check_new(attr) : 0;
+	ret = check_iface(domain, attr, flags);
+	return ret == 0 && has_new(domain) ? check_new(attr, flags) : ret;
 }
 
 static int check_key(const struct hm_mr_domain *domain, uint64_t key)
@@ -143,9 +203,61 @@ static int check_key(const struct hm_mr_domain *domain, uint64_t key)
 	return 0;
 }
 
+/*
+ * Is [offset, offset + len) inside the dma-buf?  Its size is that of its file since Linux 5.3, long
+ * before NICs took any; where the file tells none, or is something else, the kernel judges.
+ */
+static int check_dmabuf_size(const struct fi_mr_dmabuf *dmabuf)
+{
+	struct stat st;
+
+	if (dmabuf->fd < 0 || fstat(dmabuf->fd, &st) != 0) {
+		HM_WARN(FI_LOG_MR, "dmabuf: %d is no open file descriptor", dmabuf->fd);
+		return -FI_EBADF;
+	}
+	if (st.st_size <= 0 || hm_range_ok((uint64_t)st.st_size, dmabuf->offset, dmabuf->len))
+		return 0;
+	HM_WARN(FI_LOG_MR, "dmabuf: %zu bytes at offset %lu are not inside the %lu of fd %d",
+		dmabuf->len, (unsigned long)dmabuf->offset, (unsigned long)st.st_size, dmabuf->fd);
+	return -FI_EINVAL;
+}
+
+/*
+ * The region is part of a dma-buf, and attr's union holds that (FN-12).  Its place in addresses, for the
+ * NIC and for peers, is base_addr + offset, as fi_mr(3) has it: offset alone where there is no base_addr.
+ */
+static int check_dmabuf(const struct fi_mr_dmabuf *dmabuf, struct hm_mr_request *request)
+{
+	uint64_t base;
+
+	if (!dmabuf || dmabuf->len == 0) {
+		HM_WARN(FI_LOG_MR,
+			dmabuf ? "dmabuf: length 0" : "FI_MR_DMABUF, but dmabuf is NULL");
+		return -FI_EINVAL;
+	}
+	base = (uintptr_t)dmabuf->base_addr;
+	if (base % (uint64_t)sysconf(_SC_PAGESIZE) != 0) {
+		HM_WARN(FI_LOG_MR, "dmabuf: base_addr %p is not at a page boundary",
+			dmabuf->base_addr);
+		return -FI_EINVAL;
+	}
+	if (hm_wraps(dmabuf->offset, dmabuf->len) || base > UINT64_MAX - dmabuf->offset ||
+	    hm_wraps(base + dmabuf->offset, dmabuf->len)) {
+		HM_WARN(FI_LOG_MR,
+			"dmabuf: %zu bytes at offset %lu from %p wrap past the address space's end",
+			dmabuf->len, (unsigned long)dmabuf->offset, dmabuf->base_addr);
+		return -FI_EINVAL;
+	}
+	request->dmabuf = *dmabuf;
+	request->place = (struct iovec){ (void *)(uintptr_t)(base + dmabuf->offset), dmabuf->len };
+	request->len = dmabuf->len;
+	return check_dmabuf_size(dmabuf);
+}
+
 int hm_mr_check(struct hm_mr_domain *domain, const struct fi_mr_attr *attr, uint64_t flags,
 		struct hm_mr_request *request)
 {
+	bool dmabuf = flags & FI_MR_DMABUF;
 	int ret;
 
 	if (flags != 0) {
@@ -155,19 +267,21 @@ int hm_mr_check(struct hm_mr_domain *domain, const struct fi_mr_attr *attr, uint
 	}
 	ret = check_access(domain, attr->access);
 	if (ret == 0)
-		ret = check_iov(domain, attr->mr_iov, attr->iov_count, &request->len);
+		ret = dmabuf ? check_dmabuf(attr->dmabuf, request)
+			     : check_iov(domain, attr->mr_iov, attr->iov_count, &request->len);
 	if (ret == 0)
-		ret = check_rare(domain, attr);
+		ret = check_rare(domain, attr, flags);
 	if (ret == 0)
 		ret = check_key(domain, attr->requested_key);
 	if (ret != 0)
 		return ret;
 	request->nic =
-		(struct nic_region_request){ .iov = attr->mr_iov,
-					     .iov_count = attr->iov_count,
+		(struct nic_region_request){ .iov = dmabuf ? &request->place : attr->mr_iov,
+					     .iov_count = dmabuf ? 1 : attr->iov_count,
 					     .access = attr->access,
 					     .flags = flags,
-					     .page_size = has_new(domain) ? attr->page_size : 0 };
+					     .page_size = has_new(domain) ? attr->page_size : 0,
+					     .dmabuf = dmabuf ? &request->dmabuf : NULL };
 	request->requested_key = attr->requested_key;
 	return 0;
 }

@@ -106,7 +106,7 @@ static void publish(struct hm_mr *mr, const struct nic_domain *nic, uint64_t req
 	else if (has_user_keys(nic))
 		mr->mr.key = requested_key;
 	else
-		mr->mr.key = hm_key_handle(&mr->region.node);
+		mr->mr.key = nic->ops->region_key(&mr->region);
 	hm_key_publish(&mr->region.node);
 }
 
@@ -183,9 +183,15 @@ int hm_mr_close(struct hm_mr *mr)
 		HM_WARN(FI_LOG_MR, "region %p is closed already", (void *)mr);
 		return -FI_EINVAL;
 	}
+	/* the NIC ends its key before it lets go of the memory; nobody here leads to either any more */
 	ret = domain->nic->ops->region_deregister(&mr->region);
+	if (ret == -FI_EBUSY) {
+		hm_key_revive(&mr->region.node);
+		return ret;
+	}
 	if (ret != 0)
-		HM_WARN(FI_LOG_MR, "the NIC failed to deregister: %d; its resources are lost", ret);
+		HM_INFO(FI_LOG_MR, "the region is closed, but the NIC keeps something of it: %s",
+			fi_strerror(-ret));
 	unbind(mr->region.ext);
 	free_ext(mr);
 	hm_key_free(&domain->regions, &mr->region.node, len);

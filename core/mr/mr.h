@@ -46,11 +46,16 @@ struct hm_mr {
 static_assert(sizeof(struct hm_mr) <= 128, "a region takes two cache lines");
 static_assert(sizeof(void *) == sizeof(uint64_t), "a descriptor is a handle as a pointer value");
 
-/* A checked registration.  iov is the caller's, for the call's time. */
+/*
+ * A checked registration.  nic.iov is the caller's, for the call's time; with FI_MR_DMABUF it is place,
+ * and nic.dmabuf is dmabuf, so that the request must not be copied.
+ */
 struct hm_mr_request {
 	struct nic_region_request nic;
 	uint64_t len; /* sum of the segments */
 	uint64_t requested_key;
+	struct fi_mr_dmabuf dmabuf;
+	struct iovec place;
 };
 
 /* Bits that a region's access may have. */
@@ -78,7 +83,10 @@ int hm_mr_check_part(const struct nic_region *region, const struct iovec *iov);
  */
 int hm_mr_register(struct hm_mr_domain *domain, const struct fi_mr_attr *attr, uint64_t flags,
 		   struct hm_mr **mr);
-/* -FI_EINVAL: closed already.  Waits for accesses that are under way. */
+/*
+ * -FI_EINVAL: closed already.  -FI_EBUSY: something of the program's holds the region at the NIC (a memory
+ * window), and nothing is changed.  Waits for accesses that are under way.
+ */
 int hm_mr_close(struct hm_mr *mr);
 /*
  * Count remote writes; owner is the counter's domain.  -FI_EINVAL, -FI_ENOSYS: the domain has no

@@ -20,6 +20,7 @@
 
 #include <rdma/fi_domain.h>
 #include <rdma/fi_eq.h>
+#include <rdma/fi_ext_hmreg.h>
 
 #include "core/base/spin.h"
 #include "core/base/wait.h"
@@ -53,6 +54,9 @@ struct nic_cq {
 	struct hm_wait wait;
 	_Atomic uint32_t users; /* endpoints bound */
 };
+
+/* The FI_E code, positive, that goes with a cause. */
+int nic_error_code(enum hmreg_error why);
 
 #define NIC_CQ_SIZE_MAX (UINT32_C(1) << 24)
 

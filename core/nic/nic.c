@@ -42,6 +42,53 @@ static int no_refresh(struct nic_region *region, const struct iovec *iov, size_t
 	return -FI_ENOSYS;
 }
 
+static int no_missing(const char *domain_name)
+{
+	(void)domain_name;
+	return -FI_ENODATA;
+}
+
+static int no_description(const struct nic_port *port, struct hmreg_device *device)
+{
+	(void)port;
+	(void)device;
+	return -FI_ENOSYS;
+}
+
+static int no_verbs(struct nic_domain *domain, struct hmreg_verbs_domain *verbs)
+{
+	(void)domain;
+	(void)verbs;
+	return -FI_ENOSYS;
+}
+
+static void no_progress(struct nic_domain *domain)
+{
+	(void)domain;
+}
+
+static uint64_t handle_as_key(const struct nic_region *region)
+{
+	return hm_key_handle(&region->node);
+}
+
+static int software_path(const struct nic_region *region, struct hmreg_region_info *info)
+{
+	(void)region;
+	info->path = HMREG_PATH_SOFTWARE;
+	info->state = 0;
+	info->parts = 0;
+	return 0;
+}
+
+static int no_part(const struct nic_region *region, size_t part, struct hmreg_verbs_part *out)
+{
+	(void)region;
+	(void)part;
+	(void)out;
+	return -FI_ENOSYS;
+}
+
 static int no_atomics(struct nic_domain *domain, enum nic_op kind, enum fi_datatype datatype,
 		      enum fi_op op, size_t *count, size_t *size)
 {
@@ -52,6 +99,26 @@ static int no_atomics(struct nic_domain *domain, enum nic_op kind, enum fi_datat
 	(void)count;
 	(void)size;
 	return -FI_EOPNOTSUPP;
+}
+
+/* What a caller may rely on although the NIC has it not. */
+static void fill_defaults(struct nic_ops *ops)
+{
+#define DEFAULT(slot, function) ops->slot = ops->slot ? ops->slot : (function)
+	DEFAULT(port_address, no_address);
+	DEFAULT(port_reaches, reaches_loopback);
+	DEFAULT(port_has, ops->port_reaches);
+	DEFAULT(port_missing, no_missing);
+	DEFAULT(port_describe, no_description);
+	DEFAULT(domain_verbs, no_verbs);
+	DEFAULT(progress, no_progress);
+	DEFAULT(region_refresh, no_refresh);
+	DEFAULT(region_key, handle_as_key);
+	DEFAULT(region_info, software_path);
+	DEFAULT(region_part, no_part);
+	DEFAULT(atomic_valid, no_atomics);
+	DEFAULT(port_size, sizeof(struct nic_port));
+#undef DEFAULT
 }
 
 int nic_register(struct nic_ops *ops)
@@ -73,14 +140,7 @@ int nic_register(struct nic_ops *ops)
 			NIC_MAX);
 		return -FI_ENOSPC;
 	}
-	if (!ops->port_address)
-		ops->port_address = no_address;
-	if (!ops->port_reaches)
-		ops->port_reaches = reaches_loopback;
-	if (!ops->region_refresh)
-		ops->region_refresh = no_refresh;
-	if (!ops->atomic_valid)
-		ops->atomic_valid = no_atomics;
+	fill_defaults(ops);
 	nics[nic_count++] = ops;
 	return 0;
 }
@@ -88,16 +148,25 @@ int nic_register(struct nic_ops *ops)
 const struct nic_port *nic_port_at(size_t index)
 {
 	for (size_t i = 0; i < nic_count; i++) {
-		const struct nic_port *ports;
-		size_t count;
+		const struct nic_port *ports = NULL;
+		size_t count = 0;
 
 		if (nics[i]->ports(&ports, &count))
 			continue;
 		if (index < count)
-			return &ports[index];
+			return (const void *)((const char *)ports + index * nics[i]->port_size);
 		index -= count;
 	}
 	return NULL;
+}
+
+int nic_port_missing(const char *domain_name)
+{
+	int ret = -FI_ENODATA;
+
+	for (size_t i = 0; i < nic_count && ret == -FI_ENODATA; i++)
+		ret = nics[i]->port_missing(domain_name);
+	return ret;
 }
 
 /* ---- local access ---- */

@@ -47,6 +47,8 @@ struct nic_port {
 	uint64_t caps;		/* everything it can offer */
 	uint64_t optional_caps; /* of these, what is off unless hints ask for it */
 	int mr_mode;		/* bits it needs */
+	int mr_mode_kept; /* bits it can do without, but keeps where an application offers them */
+	bool alternate;	  /* listed only when hints or an address ask for its addr_format */
 	uint32_t addr_format;
 	uint32_t protocol;
 	size_t mr_key_size;
@@ -102,6 +104,11 @@ struct nic_region_request {
 	uint64_t access;
 	uint64_t flags;
 	size_t page_size; /* 0: the library chooses */
+	/*
+	 * FI_MR_DMABUF: what to register, the caller's fd; iov then is one entry that says where the
+	 * bytes are in addresses: base_addr + offset.  Else NULL.
+	 */
+	const struct fi_mr_dmabuf *dmabuf;
 };
 
 /* ---- domains ---- */
@@ -112,6 +119,8 @@ struct nic_domain {
 	uint64_t caps;		      /* as agreed */
 	struct hm_key_table *regions; /* owned by core: handles are desc and provider keys */
 	struct hm_key_table *mapped;  /* owned by core: raw keys this side has mapped */
+	const struct hmreg_verbs_adopt
+		*adopt; /* the program's objects, during domain_open; or NULL */
 };
 
 /* An element of nic_domain.mapped: a peer's raw key. */
@@ -192,7 +201,11 @@ struct nic_ops {
 	size_t domain_size, ep_size; /* bytes including the common head */
 	size_t region_private;	     /* bytes behind struct nic_region's end in an element */
 
-	/* Ports that are usable now.  The array is the NIC's and lives as long as the process. */
+	/*
+	 * Ports that are usable now.  The array is the NIC's and lives as long as the process; its
+	 * elements are port_size bytes (0: sizeof(struct nic_port)), a struct nic_port first.
+	 */
+	size_t port_size;
 	int (*ports)(const struct nic_port **ports, size_t *count);
 	/*
 	 * Optional (-FI_ENOSYS): the address of an endpoint that asks for none, as far as it is known
@@ -200,22 +213,53 @@ struct nic_ops {
 	 */
 	int (*port_address)(const struct nic_port *port, void *addr, size_t *len);
 	/*
-	 * Optional (any IPv4 loopback address): can an endpoint of this port have or reach this
-	 * address?  -FI_EHOSTUNREACH.  Logs nothing.
+	 * Optional (any IPv4 loopback address): can an endpoint of this port reach this address?
+	 * -FI_EHOSTUNREACH.  Logs nothing.
 	 */
 	int (*port_reaches)(const struct nic_port *port, const void *addr, size_t len);
+	/* Optional (port_reaches): the same of an address that an endpoint is to have itself. */
+	int (*port_has)(const struct nic_port *port, const void *addr, size_t len);
+
+	/*
+	 * Optional (-FI_ENODATA, silent): why no port has this domain name, one log line where the NIC
+	 * knows such a device: -FI_ENODEV (port down, no address, no driver), -FI_EACCES.
+	 */
+	int (*port_missing)(const char *domain_name);
+	/* Optional (-FI_ENOSYS): all fields but size. */
+	int (*port_describe)(const struct nic_port *port, struct hmreg_device *device);
 
 	int (*domain_open)(struct nic_domain *domain);
 	int (*domain_close)(struct nic_domain *domain);
+	/* Optional (-FI_ENOSYS): all fields but size. */
+	int (*domain_verbs)(struct nic_domain *domain, struct hmreg_verbs_domain *verbs);
+	/*
+	 * Optional (nothing to do): move on what has no thread of its own, so that completions that
+	 * are there get into their queues.  Any thread, at any time; called by readers that find nothing.
+	 */
+	void (*progress)(struct nic_domain *domain);
 
 	/*
 	 * Make the memory known.  node is not live yet; ext->iov is filled already for several
 	 * segments.  FI_MR_ALLOCATED agreed and pages missing: -FI_EFAULT.
 	 */
 	int (*region_register)(struct nic_region *region, const struct nic_region_request *req);
-	int (*region_deregister)(struct nic_region *region); /* node is killed */
+	/*
+	 * node is killed.  -FI_EBUSY: something outside this library holds the region; it is as before
+	 * and will be closed again.  Any other failure: the region is closed all the same.
+	 */
+	int (*region_deregister)(struct nic_region *region);
 	/* Optional (-FI_ENOSYS): pages of these parts changed; parts lie inside the region. */
 	int (*region_refresh)(struct nic_region *region, const struct iovec *iov, size_t count);
+	/*
+	 * Optional (the region's handle): the key with FI_MR_PROV_KEY.  Asked once, after
+	 * region_register.
+	 */
+	uint64_t (*region_key)(const struct nic_region *region);
+	/* Optional (software path, no parts). */
+	int (*region_info)(const struct nic_region *region, struct hmreg_region_info *info);
+	/* Optional (-FI_ENOSYS). */
+	int (*region_part)(const struct nic_region *region, size_t part,
+			   struct hmreg_verbs_part *out);
 
 	/* src_addr NULL: the NIC chooses one.  -FI_EADDRINUSE, -FI_EADDRNOTAVAIL. */
 	int (*ep_open)(struct nic_ep *ep, const void *src_addr, size_t len);
@@ -251,6 +295,8 @@ struct nic_ops {
 int nic_register(struct nic_ops *ops);
 /* Walk the ports of every registered NIC; index counts over all.  NULL past the end. */
 const struct nic_port *nic_port_at(size_t index);
+/* The first NIC's answer that knows why no port has this name (port_missing), or -FI_ENODATA. */
+int nic_port_missing(const char *domain_name);
 
 /* Is [addr, addr + len) inside one segment of the region? */
 bool nic_region_holds(const struct nic_region *region, uint64_t addr, uint64_t len);

@@ -16,6 +16,7 @@
 #include <stdint.h>
 
 #include "core/base/list.h"
+#include "core/nic/match.h"
 #include "core/nic/nic.h"
 #include "core/nic/sw_atomic_ops.h"
 
@@ -27,10 +28,8 @@ struct sw_ep {
 	uint32_t ip;		   /* host order, as the endpoint's name shows it */
 	uint16_t number;	   /* virtual port, host order */
 	uint64_t serial;	   /* tells this endpoint from a later one on the same port */
-	pthread_mutex_t rx_lock;   /* protects posted, posted_count, unexpected, unexpected_bytes */
-	struct hm_list posted;	   /* sw_recv, owned */
-	struct hm_list unexpected; /* sw_message, owned */
-	size_t posted_count, unexpected_bytes;
+	pthread_mutex_t rx_lock;   /* protects match */
+	struct nic_match match;	   /* unexpected: sw_message, owned */
 	_Atomic uint32_t deferred; /* sends whose completion waits at the peer; each holds CQ room */
 };
 
@@ -89,8 +88,6 @@ static inline enum sw_atomic_kind sw_atomic_kind_of(enum nic_op op)
  */
 void sw_fail(struct nic_ep *ep, const struct nic_wr *wr, enum hmreg_error why);
 void sw_succeed(struct nic_ep *ep, const struct nic_wr *wr);
-/* The FI_E code that goes with a cause. */
-int sw_error_code(enum hmreg_error why);
 
 ssize_t sw_rma(struct nic_ep *ep, const struct nic_wr *wr);  /* sw_rma.c */
 ssize_t sw_send(struct nic_ep *ep, const struct nic_wr *wr); /* sw_msg.c */

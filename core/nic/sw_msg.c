@@ -2,30 +2,15 @@
 /*
  * Messages of the software NIC.  A send meets a posted receive or waits, copied, in the target's
  * queue; a receive meets a waiting message or waits.  Whoever comes second moves the bytes.
- * Queues are in order of arrival, so messages of one sender are received in the order sent.
  */
 #include <stdlib.h>
-#include <string.h>
 
-#include "core/base/log.h"
 #include "core/base/params.h"
 #include "core/nic/sw.h"
 
-/* A posted receive.  desc are handles, looked up when the message is there. */
-struct sw_recv {
-	struct hm_list link;
-	uint64_t src_peer, flags;
-	void *context;
-	size_t count;
-	void *desc[NIC_IOV_MAX];
-	struct iovec iov[NIC_IOV_MAX];
-};
-
-/* A message without a receive, or the head of one on its way. */
+/* A message without a receive. */
 struct sw_message {
-	struct hm_list link;
-	uint64_t src_peer, flags, data;
-	size_t len;
+	struct nic_message head;
 	/* a sender that waits for delivery: its work request's answer */
 	uint64_t src_serial;
 	uint64_t comp_flags;
@@ -34,133 +19,54 @@ struct sw_message {
 	char payload[];
 };
 
-static bool matches(const struct sw_recv *recv, uint64_t src_peer)
+static struct sw_message *sw_message_of(struct nic_message *head)
 {
-	return recv->src_peer == 0 || recv->src_peer == src_peer;
-}
-
-/* The first posted receive for this source, or NULL.  rx_lock held. */
-static struct sw_recv *find_posted(struct sw_ep *ep, uint64_t src_peer)
-{
-	hm_list_for_each(link, &ep->posted)
-	{
-		struct sw_recv *recv = hm_list_entry(link, struct sw_recv, link);
-
-		if (matches(recv, src_peer))
-			return recv;
-	}
-	return NULL;
-}
-
-static bool wants_completion(const struct nic_ep *ep, const struct sw_recv *recv)
-{
-	return !ep->rx_selective || (recv->flags & FI_COMPLETION);
+	return hm_container(head, struct sw_message, head);
 }
 
 /* ---- delivery ---- */
 
-/* Reference the regions that desc name; the buffers were checked when they were posted. */
-static enum hmreg_error acquire_buffers(struct nic_ep *ep, const struct sw_recv *recv,
-					struct nic_region **region)
-{
-	for (size_t i = 0; i < recv->count; i++) {
-		struct hm_key_node *node;
-
-		region[i] = NULL;
-		if (!recv->desc[i])
-			continue;
-		node = hm_key_acquire(ep->domain->regions, (uintptr_t)recv->desc[i]);
-		if (!node)
-			return HMREG_LOCAL_REGION;
-		region[i] = nic_region_of(node);
-	}
-	return HMREG_OK;
-}
-
-static void complete_recv(struct nic_ep *ep, const struct sw_recv *recv,
-			  const struct sw_message *msg, size_t copied, enum hmreg_error why)
-{
-	struct nic_cntr *cntr = ep->cntr[NIC_CNTR_RECV];
-	struct nic_comp comp = { .op_context = recv->context,
-				 .flags = FI_MSG | FI_RECV | (msg->flags & FI_REMOTE_CQ_DATA),
-				 .len = copied,
-				 .buf = recv->count ? recv->iov[0].iov_base : NULL,
-				 .data = msg->data,
-				 .src_addr = FI_ADDR_NOTAVAIL };
-
-	if (ep->rx_cq) {
-		if (why == HMREG_OK && !wants_completion(ep, recv)) {
-			nic_cq_unreserve(ep->rx_cq);
-		} else {
-			if ((ep->caps & FI_SOURCE) && ep->av)
-				comp.src_addr = nic_av_reverse(ep->av, msg->src_peer);
-			if (why != HMREG_OK) {
-				comp.err = sw_error_code(why);
-				comp.prov_errno = (int)why;
-				comp.olen = msg->len - copied;
-			}
-			nic_cq_push(ep->rx_cq, &comp);
-		}
-	}
-	if (cntr && why == HMREG_OK)
-		nic_cntr_done(cntr, copied);
-	else if (cntr)
-		nic_cntr_failed(cntr);
-}
-
 /*
  * Fill a receive that was taken off its queue, from src, and complete it (CQ room is reserved).
- * Returns what the sender is to hear: a message cut short is the receiver's problem alone.
+ * Returns what the sender is to hear.
  */
-static enum hmreg_error deliver(struct nic_ep *ep, struct sw_recv *recv,
-				const struct sw_message *msg, struct sw_cursor *src)
+static enum hmreg_error deliver(struct nic_ep *ep, struct nic_posted *recv,
+				const struct nic_message *msg, struct sw_cursor *src)
 {
-	struct nic_region *region[NIC_IOV_MAX] = { NULL };
+	struct nic_region *region[NIC_IOV_MAX];
 	struct sw_cursor dst = { .iov = recv->iov, .count = recv->count };
-	size_t room = 0, copied;
-	enum hmreg_error why = acquire_buffers(ep, recv, region);
+	size_t room = nic_posted_room(recv);
+	enum hmreg_error why = nic_posted_acquire(ep, recv, region);
 
-	for (size_t i = 0; i < recv->count; i++)
-		room += recv->iov[i].iov_len;
-	copied = msg->len < room ? msg->len : room;
-	if (why == HMREG_OK && sw_copy(&dst, src, copied) != 0)
+	if (why == HMREG_OK && sw_copy(&dst, src, msg->len < room ? msg->len : room) != 0)
 		why = HMREG_FAULT;
-	if (why != HMREG_OK)
-		copied = 0;
-	for (size_t i = 0; i < recv->count; i++)
-		nic_local_release(region[i]);
-	if (why == HMREG_OK && copied < msg->len)
-		why = HMREG_TRUNCATED;
-	complete_recv(ep, recv, msg, copied, why);
-	free(recv);
-	if (why == HMREG_LOCAL_REGION)
-		return HMREG_PEER_REGION;
-	return why == HMREG_TRUNCATED ? HMREG_OK : why;
+	nic_posted_release(recv, region);
+	return nic_posted_done(ep, recv, msg, why);
 }
 
 /* The same for a message that was copied. */
-static enum hmreg_error deliver_copy(struct nic_ep *ep, struct sw_recv *recv,
+static enum hmreg_error deliver_copy(struct nic_ep *ep, struct nic_posted *recv,
 				     struct sw_message *msg)
 {
-	struct iovec payload = { msg->payload, msg->len };
+	struct iovec payload = { msg->payload, msg->head.len };
 	struct sw_cursor src = { .iov = &payload, .count = 1 };
 
-	return deliver(ep, recv, msg, &src);
+	return deliver(ep, recv, &msg->head, &src);
 }
 
 /* Tell a sender that waited for delivery, if it still is there. */
 static void answer_deferred(const struct sw_message *msg, enum hmreg_error why)
 {
 	struct nic_wr wr = { .op = NIC_OP_SEND,
-			     .flags = msg->flags,
+			     .flags = msg->head.flags,
 			     .comp_flags = msg->comp_flags,
-			     .len = msg->len,
+			     .len = msg->head.len,
 			     .context = msg->context };
 	struct sw_ep *sender;
 
 	if (!msg->deferred)
 		return;
-	sender = sw_port_acquire(msg->src_peer);
+	sender = sw_port_acquire(msg->head.src_peer);
 	if (!sender)
 		return;
 	if (sender->serial == msg->src_serial) {
@@ -175,20 +81,32 @@ static void answer_deferred(const struct sw_message *msg, enum hmreg_error why)
 
 /* ---- sending ---- */
 
+/* What a message takes of the memory for unexpected ones: an empty one is not for nothing. */
+static size_t message_size(size_t len)
+{
+	return sizeof(struct sw_message) + len;
+}
+
+static struct nic_message message_head(struct sw_ep *sender, const struct nic_wr *wr)
+{
+	return (struct nic_message){ .src_peer = SW_PEER(sender->number),
+				     .flags = wr->flags,
+				     .data = wr->data,
+				     .len = wr->len,
+				     .bytes = message_size(wr->len) };
+}
+
 /* Copy a message for the unexpected queue. */
 static int make_message(struct sw_ep *sender, const struct nic_wr *wr, struct sw_cursor *src,
 			struct sw_message **out)
 {
-	struct sw_message *msg = malloc(sizeof(*msg) + wr->len);
+	struct sw_message *msg = malloc(message_size(wr->len));
 	struct iovec payload;
 	struct sw_cursor dst = { .iov = &payload, .count = 1 };
 
 	if (!msg)
 		return -FI_EAGAIN;
-	*msg = (struct sw_message){ .src_peer = SW_PEER(sender->number),
-				    .flags = wr->flags,
-				    .data = wr->data,
-				    .len = wr->len,
+	*msg = (struct sw_message){ .head = message_head(sender, wr),
 				    .src_serial = sender->serial,
 				    .comp_flags = wr->comp_flags,
 				    .context = wr->context,
@@ -203,53 +121,17 @@ static int make_message(struct sw_ep *sender, const struct nic_wr *wr, struct sw
 	return 0;
 }
 
-/* What a message takes of the memory for unexpected ones: an empty one is not for nothing. */
-static size_t message_size(size_t len)
+/* The receive for this message; or, with keep, leave it where there is none. */
+static enum nic_met meet(struct sw_ep *target, struct nic_message *msg, bool keep,
+			 struct nic_posted **recv)
 {
-	return sizeof(struct sw_message) + len;
-}
-
-/* Is there memory for another unexpected message?  rx_lock held. */
-static bool has_room(const struct sw_ep *ep, size_t len)
-{
-	size_t limit = hm_param_size(HM_PARAM_SW_MAX_UNEXPECTED), size = message_size(len);
-
-	return size <= limit && ep->unexpected_bytes <= limit - size;
-}
-
-enum met {
-	MET_NOBODY,
-	MET_RECV,
-	MET_FULL
-};
-
-/*
- * Take the receive that this message belongs to, with CQ room; without one there is memory for the
- * message.  rx_lock held.
- */
-static enum met meet(struct sw_ep *target, const struct sw_message *msg, struct sw_recv **recv)
-{
-	*recv = find_posted(target, msg->src_peer);
-	if (!*recv)
-		return has_room(target, msg->len) ? MET_NOBODY : MET_FULL;
-	if (target->ep.rx_cq && nic_cq_reserve(target->ep.rx_cq) != 0)
-		return MET_FULL;
-	hm_list_del(&(*recv)->link);
-	target->posted_count--;
-	return MET_RECV;
-}
-
-/* Queue msg, unless a receive has come meanwhile. */
-static enum met queue_or_meet(struct sw_ep *target, struct sw_message *msg, struct sw_recv **recv)
-{
-	enum met met;
+	enum nic_met met;
 
 	pthread_mutex_lock(&target->rx_lock);
-	met = meet(target, msg, recv);
-	if (met == MET_NOBODY) {
-		target->unexpected_bytes += message_size(msg->len);
-		hm_list_add_tail(&target->unexpected, &msg->link);
-	}
+	met = nic_match_arrive(&target->ep, &target->match, msg->src_peer,
+			       hm_param_size(HM_PARAM_SW_MAX_UNEXPECTED), msg->bytes, recv);
+	if (met == NIC_MET_NOBODY && keep)
+		nic_match_keep(&target->match, msg);
 	pthread_mutex_unlock(&target->rx_lock);
 	return met;
 }
@@ -259,7 +141,7 @@ static int send_unexpected(struct sw_ep *sender, struct sw_ep *target, const str
 			   struct sw_cursor *src, enum hmreg_error *why, bool *done)
 {
 	struct sw_message *msg = NULL;
-	struct sw_recv *recv;
+	struct nic_posted *recv;
 	bool deferred;
 	int ret = make_message(sender, wr, src, &msg);
 
@@ -271,14 +153,14 @@ static int send_unexpected(struct sw_ep *sender, struct sw_ep *target, const str
 	deferred = msg->deferred;
 	if (deferred)
 		atomic_fetch_add_explicit(&sender->deferred, 1, memory_order_relaxed);
-	switch (queue_or_meet(target, msg, &recv)) {
-	case MET_NOBODY: /* msg belongs to the target now */
+	switch (meet(target, &msg->head, true, &recv)) {
+	case NIC_MET_NOBODY: /* msg belongs to the target now */
 		*done = !deferred;
 		return 0;
-	case MET_RECV:
+	case NIC_MET_RECV: /* it has come meanwhile */
 		*why = deliver_copy(&target->ep, recv, msg);
 		break;
-	case MET_FULL:
+	case NIC_MET_FULL:
 		ret = -FI_EAGAIN;
 		break;
 	}
@@ -294,12 +176,9 @@ static int hand_over(struct sw_ep *sender, struct sw_ep *target, const struct ni
 {
 	struct iovec local[NIC_IOV_MAX];
 	struct sw_cursor src = { .iov = local, .count = wr->local_count };
-	struct sw_message head = { .src_peer = SW_PEER(sender->number),
-				   .flags = wr->flags,
-				   .data = wr->data,
-				   .len = wr->len };
-	struct sw_recv *recv;
-	enum met met;
+	struct nic_message head = message_head(sender, wr);
+	struct nic_posted *recv;
+	enum nic_met met;
 
 	*done = true;
 	*why = HMREG_OK;
@@ -313,12 +192,10 @@ static int hand_over(struct sw_ep *sender, struct sw_ep *target, const struct ni
 		*why = HMREG_FAULT;
 		return 0;
 	}
-	pthread_mutex_lock(&target->rx_lock);
-	met = meet(target, &head, &recv);
-	pthread_mutex_unlock(&target->rx_lock);
-	if (met == MET_FULL)
+	met = meet(target, &head, false, &recv);
+	if (met == NIC_MET_FULL)
 		return -FI_EAGAIN;
-	if (met == MET_NOBODY)
+	if (met == NIC_MET_NOBODY)
 		return send_unexpected(sender, target, wr, &src, why, done);
 	*why = deliver(&target->ep, recv, &head, &src);
 	return 0;
@@ -351,77 +228,25 @@ ssize_t sw_send(struct nic_ep *ep, const struct nic_wr *wr)
 
 /* ---- receiving ---- */
 
-static struct sw_recv *make_recv(const struct nic_recv *from)
-{
-	struct sw_recv *recv = malloc(sizeof(*recv));
-
-	if (!recv)
-		return NULL;
-	recv->src_peer = from->src_peer;
-	recv->flags = from->flags;
-	recv->context = from->context;
-	recv->count = from->count;
-	for (size_t i = 0; i < from->count; i++) {
-		recv->iov[i] = from->iov[i];
-		recv->desc[i] = from->desc ? from->desc[i] : NULL;
-	}
-	return recv;
-}
-
-/* The first waiting message for this receive, or NULL.  rx_lock held. */
-static struct sw_message *find_unexpected(struct sw_ep *ep, const struct sw_recv *recv)
-{
-	hm_list_for_each(link, &ep->unexpected)
-	{
-		struct sw_message *msg = hm_list_entry(link, struct sw_message, link);
-
-		if (matches(recv, msg->src_peer))
-			return msg;
-	}
-	return NULL;
-}
-
-/* Take a waiting message with CQ room, or queue recv.  -FI_EAGAIN: no room, recv not taken. */
-static int take_or_queue(struct sw_ep *ep, struct sw_recv *recv, struct sw_message **msg)
-{
-	int ret = 0;
-
-	pthread_mutex_lock(&ep->rx_lock);
-	*msg = find_unexpected(ep, recv);
-	if (*msg) {
-		if (ep->ep.rx_cq && nic_cq_reserve(ep->ep.rx_cq) != 0) {
-			ret = -FI_EAGAIN;
-		} else {
-			hm_list_del(&(*msg)->link);
-			ep->unexpected_bytes -= message_size((*msg)->len);
-		}
-	} else if (ep->posted_count >= ep->ep.rx_size) {
-		ret = -FI_EAGAIN;
-	} else {
-		hm_list_add_tail(&ep->posted, &recv->link);
-		ep->posted_count++;
-	}
-	pthread_mutex_unlock(&ep->rx_lock);
-	return ret;
-}
-
 ssize_t sw_post_recv(struct nic_ep *nic, const struct nic_recv *request)
 {
 	struct sw_ep *ep = sw_ep_of(nic);
-	struct sw_recv *recv = make_recv(request);
-	struct sw_message *msg;
+	struct nic_posted *recv = nic_posted_make(request);
+	struct nic_message *head = NULL;
 	int ret;
 
-	if (!recv) {
-		HM_WARN(FI_LOG_EP_DATA, "no memory to post a receive");
+	if (!recv)
 		return -FI_ENOMEM;
-	}
-	ret = take_or_queue(ep, recv, &msg);
+	pthread_mutex_lock(&ep->rx_lock);
+	ret = nic_match_post(nic, &ep->match, recv, &head);
+	pthread_mutex_unlock(&ep->rx_lock);
 	if (ret != 0) {
 		free(recv);
 		return ret;
 	}
-	if (msg) {
+	if (head) {
+		struct sw_message *msg = sw_message_of(head);
+
 		answer_deferred(msg, deliver_copy(nic, recv, msg));
 		free(msg);
 	}
@@ -431,43 +256,24 @@ ssize_t sw_post_recv(struct nic_ep *nic, const struct nic_recv *request)
 ssize_t sw_cancel(struct nic_ep *nic, void *context)
 {
 	struct sw_ep *ep = sw_ep_of(nic);
-	struct sw_message none = { .len = 0 };
-	struct sw_recv *found = NULL;
-	int ret = -FI_ENOENT;
+	struct nic_posted *recv;
+	int ret;
 
 	pthread_mutex_lock(&ep->rx_lock);
-	hm_list_for_each(link, &ep->posted)
-	{
-		struct sw_recv *recv = hm_list_entry(link, struct sw_recv, link);
-
-		if (recv->context != context)
-			continue;
-		ret = nic->rx_cq ? nic_cq_reserve(nic->rx_cq) : 0;
-		if (ret == 0) {
-			found = recv;
-			hm_list_del(&recv->link);
-			ep->posted_count--;
-		}
-		break;
-	}
+	ret = nic_match_cancel(nic, &ep->match, context, &recv);
 	pthread_mutex_unlock(&ep->rx_lock);
-	if (found) {
-		complete_recv(nic, found, &none, 0, HMREG_CANCELED);
-		free(found);
-	}
+	if (ret == 0)
+		nic_posted_drop(nic, recv, HMREG_CANCELED);
 	return ret;
 }
 
 void sw_msg_flush(struct sw_ep *ep)
 {
-	hm_list_for_each_safe(link, &ep->posted)
+	nic_match_drop_posted(&ep->match);
+	hm_list_for_each_safe(link, &ep->match.unexpected)
 	{
-		hm_list_del(link);
-		free(hm_list_entry(link, struct sw_recv, link));
-	}
-	hm_list_for_each_safe(link, &ep->unexpected)
-	{
-		struct sw_message *msg = hm_list_entry(link, struct sw_message, link);
+		struct sw_message *msg =
+			sw_message_of(hm_list_entry(link, struct nic_message, link));
 
 		hm_list_del(link);
 		answer_deferred(msg, HMREG_PEER_GONE);

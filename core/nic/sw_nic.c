@@ -102,7 +102,12 @@ void sw_nic_init(void)
 
 static int sw_domain_open(struct nic_domain *domain)
 {
-	(void)domain;
+	if (domain->adopt) {
+		HM_WARN(FI_LOG_DOMAIN,
+			"%s is of the software NIC, which has no use for verbs objects",
+			domain->port->domain_name);
+		return -FI_EINVAL;
+	}
 	hm_guard_install();
 	return 0;
 }
@@ -211,6 +216,29 @@ static int sw_port_reaches(const struct nic_port *port, const void *addr, size_t
 	return 0;
 }
 
+static int sw_port_describe(const struct nic_port *port, struct hmreg_device *device)
+{
+	*device = (struct hmreg_device){
+		.size = sizeof(*device),
+		.name = port->domain_name,
+		.kind = "sw",
+		.link = "in process",
+		.pci = "",
+		.dmabuf_reason = "the software NIC takes dma-bufs by the addresses that they have",
+		.path = "",
+		.gid_index = -1,
+		.can = HMREG_CAN_ATOMICS,
+		.mr_mode = port->mr_mode,
+		.mr_mode_kept = port->mr_mode_kept,
+		.max_mr_size = port->max_msg_size,
+		.max_mr = port->max_mr_count,
+		.max_qp = port->ep_count,
+		.max_sge = port->iov_limit,
+		.max_qp_wr = port->tx_size,
+	};
+	return 0;
+}
+
 static int sw_peer_resolve(struct nic_domain *domain, const void *addr, size_t *len, uint64_t *peer)
 {
 	uint32_t ip;
@@ -258,8 +286,7 @@ static int sw_ep_open(struct nic_ep *nic, const void *src_addr, size_t len)
 			return -FI_EADDRNOTAVAIL;
 		}
 	}
-	hm_list_init(&ep->posted);
-	hm_list_init(&ep->unexpected);
+	nic_match_init(&ep->match);
 	pthread_mutex_init(&ep->rx_lock, NULL);
 	ret = sw_port_bind(ep, number);
 	if (ret != 0)
@@ -332,6 +359,11 @@ static const char *sw_strerror(int prov_errno)
 		[HMREG_MISALIGNED] = "the atomic's target is not naturally aligned",
 		[HMREG_REFRESHING] = "disabled: the region is being refreshed",
 		[HMREG_PEER_REGION] = "closed: the receiver closed its buffer's region",
+		[HMREG_REMOTE_ACCESS] = "the target's NIC refused the key, the range or the access",
+		[HMREG_REMOTE_INVALID] = "the target's NIC cannot do what was asked",
+		[HMREG_PEER_LOST] = "the peer stopped answering",
+		[HMREG_DEVICE_GONE] = "the device was removed or has failed",
+		[HMREG_TRANSPORT] = "the NIC reports a failure that the log names",
 	};
 
 	if (prov_errno < 0 || prov_errno >= HMREG_ERROR_LAST || !text[prov_errno])
@@ -346,6 +378,7 @@ struct nic_ops sw_nic_ops = {
 	.ports = sw_ports,
 	.port_address = sw_port_address,
 	.port_reaches = sw_port_reaches,
+	.port_describe = sw_port_describe,
 	.domain_open = sw_domain_open,
 	.domain_close = sw_domain_close,
 	.region_register = sw_region_register,

@@ -5,23 +5,6 @@
 #include "core/base/range.h"
 #include "core/nic/sw.h"
 
-int sw_error_code(enum hmreg_error why)
-{
-	static const int codes[HMREG_ERROR_LAST] = {
-		[HMREG_KEY_UNKNOWN] = FI_ENOKEY,      [HMREG_KEY_CLOSED] = FI_ENOKEY,
-		[HMREG_OUT_OF_BOUNDS] = FI_EINVAL,    [HMREG_NO_RIGHT] = FI_EACCES,
-		[HMREG_DISABLED] = FI_EOPBADSTATE,    [HMREG_KEY_USED_UP] = FI_ENOKEY,
-		[HMREG_OTHER_ENDPOINT] = FI_EACCES,   [HMREG_KEY_NOT_MAPPED] = FI_EKEYREJECTED,
-		[HMREG_KEY_FORGED] = FI_EKEYREJECTED, [HMREG_PEER_GONE] = FI_EHOSTUNREACH,
-		[HMREG_PEER_NO_CAP] = FI_EOPNOTSUPP,  [HMREG_LOCAL_REGION] = FI_ENOMR,
-		[HMREG_TRUNCATED] = FI_ETRUNC,	      [HMREG_FAULT] = FI_EFAULT,
-		[HMREG_CANCELED] = FI_ECANCELED,      [HMREG_MISALIGNED] = FI_EINVAL,
-		[HMREG_REFRESHING] = FI_EOPBADSTATE,  [HMREG_PEER_REGION] = FI_EREMOTEIO,
-	};
-
-	return codes[why];
-}
-
 static struct nic_cntr *initiator_cntr(const struct nic_ep *ep, enum nic_op op)
 {
 	switch (op) {
@@ -45,7 +28,7 @@ void sw_fail(struct nic_ep *ep, const struct nic_wr *wr, enum hmreg_error why)
 		struct nic_comp comp = { .op_context = wr->context,
 					 .flags = wr->comp_flags,
 					 .src_addr = FI_ADDR_NOTAVAIL,
-					 .err = sw_error_code(why),
+					 .err = nic_error_code(why),
 					 .prov_errno = (int)why,
 					 .olen = wr->len };
 

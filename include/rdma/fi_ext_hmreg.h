@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What hmreg offers beyond the libfabric interface: causes of failed operations, and figures about a
- * domain.  A program that includes this header and runs over another provider gets -FI_ENOSYS from
+ * What hmreg offers beyond the libfabric interface: causes of failed operations, figures about a
+ * domain, what a device can do, which path a region took, and the verbs objects behind a domain and a
+ * region.  A program that includes this header and runs over another provider gets -FI_ENOSYS from
  * fi_open_ops and can go on.
  */
 #ifndef RDMA_FI_EXT_HMREG_H
@@ -10,7 +11,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <sys/types.h>
+
 #include <rdma/fabric.h>
+#include <rdma/fi_domain.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -40,6 +44,12 @@ enum hmreg_error {
 	HMREG_MISALIGNED = 16,	  /* atomic target not naturally aligned (FI_EINVAL) */
 	HMREG_REFRESHING = 17,	  /* the region is being refreshed (FI_EOPBADSTATE) */
 	HMREG_PEER_REGION = 18,	  /* the receiver closed its buffer's region (FI_EREMOTEIO) */
+	/* What a hardware NIC tells, which is less exact: */
+	HMREG_REMOTE_ACCESS = 19,  /* key, range or right refused by the target's NIC (FI_EACCES) */
+	HMREG_REMOTE_INVALID = 20, /* the target's NIC cannot do what was asked (FI_EINVAL) */
+	HMREG_PEER_LOST = 21,	   /* the peer stopped answering (FI_ECONNABORTED) */
+	HMREG_DEVICE_GONE = 22,	   /* the device was removed or has failed (FI_ENODEV) */
+	HMREG_TRANSPORT = 23,	   /* the NIC reports another failure, named in the log (FI_EIO) */
 	HMREG_ERROR_LAST
 };
 
@@ -52,6 +62,8 @@ struct hmreg_domain_stats {
 	uint64_t endpoints;
 };
 
+struct hmreg_verbs_domain; /* below */
+
 /*
  * Operations of a domain: fi_open_ops(&domain->fid, HMREG_DOMAIN_OPS, 0, (void **) &ops, NULL).
  * The table is constant and lives as long as the process.  Thread safe.
@@ -62,6 +74,132 @@ struct hmreg_domain_ops {
 	size_t size;
 	/* Fills the fields that stats->size covers.  -FI_EINVAL: NULL, size 0, not a domain. */
 	int (*stats)(struct fid *domain, struct hmreg_domain_stats *stats);
+	/* -FI_EINVAL; -FI_ENOSYS: the software NIC has none. */
+	int (*verbs)(struct fid *domain, struct hmreg_verbs_domain *verbs);
+};
+
+/* Opaque here: struct ibv_context, ibv_pd and ibv_mr of infiniband/verbs.h. */
+struct ibv_context;
+struct ibv_pd;
+struct ibv_mr;
+
+/*
+ * Flag of fi_mr_regattr(3): transfers to and from this region may be reordered inside the host
+ * (PCIe relaxed ordering).  Fit for bulk data, not for a flag that a reader polls.  Never implied;
+ * where the device has no such mode the region is ordered strictly, which is always right.
+ */
+#define HMREG_MR_RELAXED_ORDERING (1ULL << 60)
+
+/* ---- devices ---- */
+
+/* struct hmreg_device.can */
+#define HMREG_CAN_DMABUF	     (1ULL << 0) /* ibv_reg_dmabuf_mr, found out by trying */
+#define HMREG_CAN_WINDOW_1	     (1ULL << 1) /* memory windows of type 1 */
+#define HMREG_CAN_WINDOW_2A	     (1ULL << 2)
+#define HMREG_CAN_WINDOW_2B	     (1ULL << 3)
+#define HMREG_CAN_ON_DEMAND	     (1ULL << 4) /* on-demand paging, over reliable connections */
+#define HMREG_CAN_ON_DEMAND_IMPLICIT (1ULL << 5) /* of the whole address space */
+#define HMREG_CAN_ZERO_BASED	     (1ULL << 6) /* regions addressed from 0 (FI_MR_VIRT_ADDR unset) */
+#define HMREG_CAN_RELAXED_ORDERING   (1ULL << 7)
+#define HMREG_CAN_REREG		     (1ULL << 8)  /* ibv_rereg_mr */
+#define HMREG_CAN_INDIRECT_KEYS	     (1ULL << 9)  /* one key over several regions */
+#define HMREG_CAN_ATOMICS	     (1ULL << 10) /* 8-byte fetch-add and compare-swap */
+#define HMREG_CAN_SRQ		     (1ULL << 11)
+#define HMREG_CAN_PREFETCH	     (1ULL << 12) /* ibv_advise_mr */
+
+/* What a NIC port can do and how much.  Strings are constant and live as long as the process. */
+struct hmreg_device {
+	size_t size;		   /* set by the caller to sizeof(struct hmreg_device) */
+	const char *name;	   /* as in fi_domain_attr.name */
+	const char *kind;	   /* "verbs" or "sw" */
+	const char *link;	   /* "RoCE v2", "InfiniBand", "iWARP", "in process" */
+	const char *pci;	   /* address in sysfs form, "" where there is none */
+	const char *dmabuf_reason; /* "" with HMREG_CAN_DMABUF, else why not */
+	const char *path; /* IOMMU and ACS between the device and memory, as far as readable */
+	uint32_t port;	  /* number on the device, from 1; 0: software */
+	int gid_index;	  /* -1: none */
+	uint64_t can;	  /* HMREG_CAN_* */
+	int mr_mode;	  /* bits that the port needs */
+	int mr_mode_kept; /* bits that it can do without, but keeps where a program offers them */
+	uint64_t max_mr_size, max_mr, max_mw, max_qp, max_srq, max_cq, max_sge, max_qp_wr;
+	uint64_t max_rd_atomic;
+};
+
+/* Operations of a fabric: fi_open_ops(&fabric->fid, HMREG_FABRIC_OPS, 0, (void **) &ops, NULL). */
+#define HMREG_FABRIC_OPS "hmreg_fabric_ops"
+
+/* What a program has of a verbs device already.  Both stay the program's and outlive the domain. */
+struct hmreg_verbs_adopt {
+	size_t size;
+	struct ibv_context *context; /* may be NULL: pd->context */
+	struct ibv_pd *pd;	     /* may be NULL: the domain makes its own */
+};
+
+struct hmreg_fabric_ops {
+	size_t size;
+	/*
+	 * Describe the port that info (of fi_getinfo) stands for; fills what device->size covers.
+	 * -FI_EINVAL, -FI_ENODEV: no such port.
+	 */
+	int (*device)(struct fid *fabric, const struct fi_info *info, struct hmreg_device *device);
+	/*
+	 * fi_domain(3) over an existing device context, or protection domain, or both.  Regions work with
+	 * queue pairs that the program makes in that protection domain.  info must name the device.
+	 * -FI_EINVAL: not a verbs port, another device, pd of another context; errors of fi_domain.
+	 */
+	int (*domain_over)(struct fid_fabric *fabric, struct fi_info *info,
+			   const struct hmreg_verbs_adopt *verbs, struct fid_domain **domain,
+			   void *context);
+};
+
+/* ---- regions ---- */
+
+enum hmreg_path {
+	HMREG_PATH_SOFTWARE = 1, /* the software NIC: nothing is pinned */
+	HMREG_PATH_HOST,	 /* ibv_reg_mr of host memory */
+	HMREG_PATH_DMABUF,	 /* ibv_reg_dmabuf_mr */
+	HMREG_PATH_PEER_MEMORY	 /* ibv_reg_mr of device memory, through a kernel module */
+};
+
+#define HMREG_REGION_ON_DEMAND (1u << 0) /* pages are taken as they are used */
+#define HMREG_REGION_RELAXED   (1u << 1) /* relaxed ordering is in force */
+#define HMREG_REGION_REVOKED   (1u << 2) /* the device is gone; the key is dead, but not re-used */
+#define HMREG_REGION_ZERO_BASE (1u << 3) /* addressed from 0 */
+
+struct hmreg_region_info {
+	size_t size;
+	enum hmreg_path path;
+	uint32_t state; /* HMREG_REGION_* */
+	uint32_t parts; /* verbs regions behind it; 0 on the software NIC */
+	uint64_t len;
+};
+
+/* One verbs region behind a memory region. */
+struct hmreg_verbs_part {
+	size_t size;
+	struct ibv_mr *mr; /* the library's; valid until the region is closed */
+	uint32_t lkey, rkey;
+	uint64_t iova;	 /* what a work request calls its first byte */
+	uint64_t offset; /* of its first byte in the whole region */
+	uint64_t len;
+};
+
+/* Operations of a region: fi_open_ops(&mr->fid, HMREG_MR_OPS, 0, (void **) &ops, NULL). */
+#define HMREG_MR_OPS "hmreg_mr_ops"
+
+struct hmreg_mr_ops {
+	size_t size;
+	/* -FI_EINVAL: NULL, size 0, not a region. */
+	int (*info)(struct fid *mr, struct hmreg_region_info *info);
+	/* part counts from 0.  -FI_ENOENT: there are not so many.  -FI_ENOSYS: a software region. */
+	int (*verbs_part)(struct fid *mr, size_t part, struct hmreg_verbs_part *out);
+};
+
+/* The verbs objects of a domain; the library's unless adopted, valid until the domain is closed. */
+struct hmreg_verbs_domain {
+	size_t size;
+	struct ibv_context *context;
+	struct ibv_pd *pd;
 };
 
 #ifdef __cplusplus

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * How devices and ports are found, once, when ports are asked for first:
+ *
+ *   verbs_device.c   the devices of libibverbs, what each can do
+ *   verbs_ports.c    the ports of one device, as struct verbs_port
+ *   verbs_gid.c      addresses of one port
+ *   verbs_attr.c     fid_nic of one port
+ *   verbs_missing.c  what was left out and why, for whoever asks for it by name
+ */
+#ifndef VERBS_DEVICE_H
+#define VERBS_DEVICE_H
+
+#include "core/nic/verbs.h"
+
+#define VERBS_NAME 64 /* room for a device's name */
+
+/* An address of a port; librdmacm has bound it to this very port. */
+struct verbs_address {
+	struct sockaddr_storage addr;
+	socklen_t len;
+	int gid_index; /* -1: none */
+	uint32_t gid_type;
+	union ibv_gid gid;
+};
+
+/*
+ * The best IPv4 and the best IPv6 address of a port; *found says how many there are, IPv4 first.  0, or
+ * the errno by which librdmacm cannot be used at all.
+ */
+int verbs_addresses_of(const struct verbs_device *device, struct ibv_context *context,
+		       uint8_t number, const struct ibv_port_attr *attr,
+		       struct verbs_address found[2], size_t *count);
+
+/*
+ * Which device and port librdmacm gives an identifier that is bound to addr.  0, or an errno; name is
+ * empty where it is bound to none.
+ */
+int verbs_bound_to(const struct sockaddr *addr, char name[VERBS_NAME], uint8_t *number);
+
+/* fid_nic of a port, on the heap for the process's life; NULL: no memory. */
+const struct fid_nic *verbs_nic_attr(const struct verbs_device *device,
+				     const struct ibv_port_attr *attr, const union ibv_gid *gid);
+
+/*
+ * Append the usable ports of a device to the list; verbs_missing_add for the others.  context is open.
+ * -FI_ENOMEM.
+ */
+struct verbs_port_list {
+	struct verbs_port *port;
+	size_t count, room;
+};
+int verbs_ports_add(struct verbs_port_list *list, struct verbs_device *device,
+		    struct ibv_context *context);
+/*
+ * number 0: all ports of the device.  ret: what verbs_port_missing returns, after it has logged the
+ * text; both are logged at level info at once.
+ */
+void verbs_missing_add(const char *device, unsigned number, int ret, const char *fmt, ...)
+	__attribute__((format(printf, 4, 5)));
+
+/* Has libibverbs listed this device when devices were looked for? */
+bool verbs_device_listed(const char *name);
+
+#endif

@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Domains of the verbs NIC: a device context and a protection domain, the library's own or the
+ * program's.
+ *
+ * Asynchronous events are read from contexts that the library opened.  Those of an adopted context stay
+ * the program's, which may be waiting for its own; what the library then notices of a removed device is
+ * what librdmacm and failing calls tell it.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+
+#include "core/base/log.h"
+#include "core/nic/verbs_ep.h"
+#include "core/nic/verbs_indirect.h"
+#include "core/nic/verbs_sysfs.h"
+
+/* ---- what the domain stands on ---- */
+
+static int open_own_context(struct verbs_domain *vd)
+{
+	const char *file = vd->device->ibv->dev_name;
+	int flags, err;
+
+	errno = 0;
+	vd->context = verbs.open_device(vd->device->ibv);
+	if (!vd->context) {
+		err = verbs_file_error(file, errno ? errno : ENODEV);
+		HM_WARN(FI_LOG_DOMAIN, "%s: /dev/infiniband/%s cannot be opened: %s%s",
+			vd->device->name, file, strerror(err),
+			err == EACCES || err == EPERM	 ? "; this user may not use it"
+			: err == EMFILE || err == ENFILE ? "; too many files are open (ulimit -n)"
+							 : "; the device may have been removed");
+		return err == EPERM ? -FI_EACCES : err == ENOENT ? -FI_ENODEV : -err;
+	}
+	vd->owns_context = true;
+	flags = fcntl(vd->context->async_fd, F_GETFL);
+	if (flags < 0 || fcntl(vd->context->async_fd, F_SETFL, flags | O_NONBLOCK) < 0) {
+		err = errno;
+		HM_WARN(FI_LOG_DOMAIN, "%s: the descriptor for its events: %s", vd->device->name,
+			strerror(err));
+		verbs.close_device(vd->context);
+		return -err;
+	}
+	return 0;
+}
+
+/* The program's context and protection domain, as far as it has them, must be of this device. */
+static int check_adopted(struct verbs_domain *vd, const struct hmreg_verbs_adopt *adopt)
+{
+	struct ibv_context *context = adopt->context;
+	const char *name;
+
+	if (!context && !adopt->pd) {
+		HM_WARN(FI_LOG_DOMAIN,
+			"neither a device context nor a protection domain to work over");
+		return -FI_EINVAL;
+	}
+	if (adopt->pd && context && adopt->pd->context != context) {
+		HM_WARN(FI_LOG_DOMAIN, "the protection domain belongs to another device context");
+		return -FI_EINVAL;
+	}
+	if (!context)
+		context = adopt->pd->context;
+	name = verbs.get_device_name(context->device);
+	if (strcmp(name, vd->device->name) != 0) {
+		HM_WARN(FI_LOG_DOMAIN, "the device context is of %s, the info of %s", name,
+			vd->device->name);
+		return -FI_EINVAL;
+	}
+	vd->context = context;
+	vd->pd = adopt->pd;
+	return 0;
+}
+
+static int alloc_own_pd(struct verbs_domain *vd)
+{
+	int err;
+
+	errno = 0;
+	vd->pd = verbs.alloc_pd(vd->context);
+	if (vd->pd) {
+		vd->owns_pd = true;
+		return 0;
+	}
+	err = errno ? errno : ENOMEM;
+	HM_WARN(FI_LOG_DOMAIN, "%s gives no protection domain: %s%s", vd->device->name,
+		strerror(err),
+		err == ENOMEM ? "; its table of them may be full, or kernel memory short" : "");
+	return -err;
+}
+
+/* A removed device does not take part in this: what it had is gone with it (EIO, ENODEV). */
+static int release(struct verbs_domain *vd)
+{
+	if (vd->owns_pd) {
+		int err = verbs.dealloc_pd(vd->pd);
+
+		if (err == EBUSY) {
+			HM_WARN(FI_LOG_DOMAIN,
+				"%s: the protection domain is in use by objects of the program",
+				vd->device->name);
+			return -FI_EBUSY;
+		}
+		if (err)
+			HM_INFO(FI_LOG_DOMAIN, "%s: its protection domain: %s", vd->device->name,
+				strerror(err));
+	}
+	if (vd->owns_context && verbs.close_device(vd->context))
+		HM_INFO(FI_LOG_DOMAIN, "%s: its context was not closed: %s", vd->device->name,
+			strerror(errno));
+	return 0;
+}
+
+/* ---- life ---- */
+
+int verbs_domain_open(struct nic_domain *domain)
+{
+	struct verbs_domain *vd = verbs_domain_of(domain);
+	int ret;
+
+	vd->port = verbs_port_of(domain->port);
+	vd->device = vd->port->device;
+	vd->zero_based = !(domain->mr_mode & FI_MR_VIRT_ADDR);
+	vd->on_demand = !(domain->mr_mode & FI_MR_ALLOCATED);
+	hm_list_init(&vd->eps);
+	hm_list_init(&vd->composites);
+	hm_list_init(&vd->dmabufs);
+	ret = domain->adopt ? check_adopted(vd, domain->adopt) : open_own_context(vd);
+	if (ret)
+		return ret;
+	ret = vd->pd ? 0 : alloc_own_pd(vd);
+	if (ret) {
+		if (vd->owns_context)
+			verbs.close_device(vd->context);
+		return ret;
+	}
+	pthread_mutex_init(&vd->lock, NULL);
+	pthread_mutex_init(&vd->composites_lock, NULL);
+	return 0;
+}
+
+int verbs_domain_close(struct nic_domain *domain)
+{
+	struct verbs_domain *vd = verbs_domain_of(domain);
+	int ret;
+
+	verbs_loop_close(vd->loop);
+	vd->loop = NULL;
+	ret = release(vd);
+	if (ret)
+		return ret;
+	verbs_addr_free(vd);
+	pthread_mutex_destroy(&vd->composites_lock);
+	pthread_mutex_destroy(&vd->lock);
+	return 0;
+}
+
+int verbs_domain_handles(struct nic_domain *domain, struct hmreg_verbs_domain *out)
+{
+	const struct verbs_domain *vd = verbs_domain_of(domain);
+
+	out->context = vd->context;
+	out->pd = vd->pd;
+	return 0;
+}
+
+/* ---- events ---- */
+
+void verbs_domain_gone(struct verbs_domain *domain, const char *why)
+{
+	if (atomic_exchange(&domain->gone, true))
+		return;
+	HM_WARN(FI_LOG_DOMAIN, "%s is gone: %s; its regions and endpoints are dead until closed",
+		domain->device->name, why);
+	pthread_mutex_lock(&domain->lock);
+	hm_list_for_each(link, &domain->eps)
+	{
+		struct verbs_ep *ep = hm_list_entry(link, struct verbs_ep, link);
+
+		pthread_mutex_lock(&ep->lock);
+		verbs_ep_device_gone(ep);
+		pthread_mutex_unlock(&ep->lock);
+	}
+	pthread_mutex_unlock(&domain->lock);
+}
+
+/* The event is not acknowledged yet, so its object is still there; its number may be logged. */
+static void handle_event(struct verbs_domain *domain, const struct ibv_async_event *event)
+{
+	const char *name = domain->device->name;
+	const char *what = verbs.event_type_str(event->event_type);
+
+	switch (event->event_type) {
+	case IBV_EVENT_DEVICE_FATAL:
+		verbs_domain_gone(domain, what);
+		break;
+	/* Ordinary: a peer that asked for what it may not (its request fails), and connection life. */
+	case IBV_EVENT_QP_ACCESS_ERR:
+	case IBV_EVENT_QP_REQ_ERR:
+	case IBV_EVENT_COMM_EST:
+	case IBV_EVENT_SQ_DRAINED:
+	case IBV_EVENT_QP_LAST_WQE_REACHED:
+	case IBV_EVENT_SRQ_LIMIT_REACHED:
+		HM_DEBUG(FI_LOG_DOMAIN, "%s: %s", name, what);
+		break;
+	case IBV_EVENT_QP_FATAL:
+	case IBV_EVENT_CQ_ERR:
+	case IBV_EVENT_SRQ_ERR:
+	case IBV_EVENT_WQ_FATAL:
+	case IBV_EVENT_PATH_MIG_ERR:
+		HM_WARN(FI_LOG_DOMAIN, "%s: %s: the device gave up a queue", name, what);
+		break;
+	case IBV_EVENT_PORT_ERR:
+		HM_WARN(FI_LOG_DOMAIN,
+			"%s: %s: port %d is down; peers are not reached until it is up", name, what,
+			event->element.port_num);
+		break;
+	default:
+		HM_INFO(FI_LOG_DOMAIN, "%s: %s", name, what);
+		break;
+	}
+}
+
+void verbs_domain_async(struct verbs_domain *domain)
+{
+	struct ibv_async_event event;
+
+	if (!domain->owns_context)
+		return;
+	while (!verbs.get_async_event(domain->context, &event)) {
+		handle_event(domain, &event);
+		verbs.ack_async_event(&event);
+	}
+	/* the kernel cut the context off: the device was unplugged */
+	if (errno == EIO || errno == ENODEV)
+		verbs_domain_gone(domain, strerror(errno));
+}

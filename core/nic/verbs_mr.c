@@ -1,0 +1,361 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Regions of the verbs NIC: host memory or a dma-buf, in one ibv_mr or in several (verbs_parts.c).
+ *
+ * Registration is the verb itself and the arithmetic before it: no lock, no allocation, no look at
+ * /proc.  Why a verb failed is found out after it has (verbs_cause.c).
+ *
+ * Rights: memory is pinned for writing exactly where the NIC may write, so that memory which is only
+ * readable registers for the rights that read.  A page size that the caller hints at is not looked at:
+ * the kernel finds the largest pages that the memory is made of.
+ */
+#include "core/nic/verbs_mr.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <unistd.h>
+
+#include "core/base/log.h"
+#include "core/base/range.h"
+
+#define PREFETCH_SGES 16
+
+/* ---- rights ---- */
+
+/* IBV_ACCESS_* for rights of fi_mr(3).  Remote rights that write need the local one beside them. */
+static int access_of(const struct verbs_domain *domain, uint64_t rights)
+{
+	int access = 0;
+
+	if (rights & (FI_RECV | FI_READ))
+		access |= IBV_ACCESS_LOCAL_WRITE;
+	if (rights & FI_REMOTE_READ)
+		access |= IBV_ACCESS_REMOTE_READ;
+	if (rights & FI_REMOTE_WRITE) {
+		access |= IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE;
+		if (domain->device->can & HMREG_CAN_ATOMICS)
+			access |= IBV_ACCESS_REMOTE_ATOMIC;
+	}
+	return access;
+}
+
+static int region_access(const struct nic_region *region)
+{
+	const struct verbs_region *mine = verbs_region_of(region);
+	int access = access_of(verbs_domain_of(region->domain), region->access);
+
+	if (mine->flags & VERBS_REGION_ON_DEMAND)
+		access |= IBV_ACCESS_ON_DEMAND;
+	if (mine->flags & VERBS_REGION_RELAXED)
+		access |= IBV_ACCESS_RELAXED_ORDERING;
+	return access;
+}
+
+/* VERBS_REGION_* of a new region. */
+static uint32_t region_flags(const struct verbs_domain *domain,
+			     const struct nic_region_request *req)
+{
+	uint32_t flags = domain->zero_based ? VERBS_REGION_ZERO_BASE : 0;
+
+	if (req->dmabuf)
+		flags |= VERBS_REGION_DMABUF; /* its exporter tells the driver when pages move */
+	else if (domain->on_demand)
+		flags |= VERBS_REGION_ON_DEMAND;
+	if (!(req->flags & HMREG_MR_RELAXED_ORDERING))
+		return flags;
+	if (domain->device->can & HMREG_CAN_RELAXED_ORDERING)
+		flags |= VERBS_REGION_RELAXED;
+	else
+		HM_INFO(FI_LOG_MR, "%s has no relaxed ordering: this region is ordered strictly",
+			domain->device->name);
+	return flags;
+}
+
+/* ---- one part ---- */
+
+uint64_t verbs_iova_of(const struct verbs_domain *domain, uint64_t addr)
+{
+	return domain->zero_based ? addr & ((uint64_t)sysconf(_SC_PAGESIZE) - 1) : addr;
+}
+
+static int part_refused(const struct verbs_source *source, const struct verbs_part *part, int err)
+{
+	bool dmabuf = source->fd >= 0;
+	struct verbs_attempt attempt = { .domain = source->domain,
+					 .call = dmabuf ? VERBS_CALL_REG_DMABUF : VERBS_CALL_REG_MR,
+					 .addr = (void *)(uintptr_t)part->addr,
+					 .len = part->len,
+					 .access = (uint64_t)source->access,
+					 .iova = part->iova,
+					 .fd = source->fd,
+					 .offset = source->fd_offset + part->offset };
+
+	return verbs_cause(&attempt, err);
+}
+
+int verbs_part_register(const struct verbs_source *source, struct verbs_part *part)
+{
+	struct verbs_domain *domain = source->domain;
+	struct ibv_mr *mr;
+
+	errno = 0;
+	if (source->fd < 0)
+		mr = verbs.reg_mr_iova2(domain->pd, (void *)(uintptr_t)part->addr, part->len,
+					part->iova, (unsigned int)source->access);
+	else
+		mr = verbs.reg_dmabuf_mr(domain->pd, source->fd_offset + part->offset, part->len,
+					 part->iova, source->fd, source->access);
+	if (!mr)
+		return part_refused(source, part, errno);
+	part->mr = mr;
+	atomic_fetch_add_explicit(&domain->parts, 1, memory_order_relaxed);
+	return 0;
+}
+
+int verbs_part_deregister(struct verbs_domain *domain, struct verbs_part *part)
+{
+	struct verbs_attempt attempt = { .domain = domain,
+					 .call = VERBS_CALL_DEREG,
+					 .addr = (void *)(uintptr_t)part->addr,
+					 .len = part->len,
+					 .fd = -1 };
+	int err;
+
+	if (!part->mr)
+		return 0;
+	err = verbs.dereg_mr(part->mr);
+	/* a device that is gone has given everything back; its answers mean nothing */
+	if (err != 0 && err != EIO && err != ENODEV && !atomic_load(&domain->gone))
+		return verbs_cause(&attempt, err);
+	part->mr = NULL;
+	atomic_fetch_sub_explicit(&domain->parts, 1, memory_order_relaxed);
+	return 0;
+}
+
+/* ---- regions ---- */
+
+int verbs_region_register(struct nic_region *region, const struct nic_region_request *req)
+{
+	struct verbs_domain *domain = verbs_domain_of(region->domain);
+	struct verbs_region *mine = verbs_region_of(region);
+	struct verbs_source source = { .domain = domain, .fd = -1 };
+	int ret;
+
+	if (req->flags & FI_MR_SINGLE_USE) {
+		HM_WARN(FI_LOG_MR, "FI_MR_SINGLE_USE: %s cannot end a key after one use",
+			domain->device->name);
+		return -FI_EBADFLAGS;
+	}
+	if (req->dmabuf) {
+		source.fd = req->dmabuf->fd;
+		source.fd_offset = req->dmabuf->offset;
+	}
+	*mine = (struct verbs_region){ .flags = region_flags(domain, req) };
+	hm_list_init(&mine->link);
+	source.access = region_access(region);
+	if (req->iov_count == 1 && region->len <= domain->device->max_mr_size) {
+		mine->one.addr = region->base;
+		mine->one.len = region->len;
+		mine->one.iova = verbs_iova_of(domain, region->base);
+		ret = verbs_part_register(&source, &mine->one);
+	} else {
+		ret = verbs_parts_register(region, &source, req->iov, req->iov_count);
+	}
+	if (ret == 0 && req->dmabuf && req->dmabuf->base_addr)
+		verbs_local_offer(domain, mine);
+	return ret;
+}
+
+int verbs_region_deregister(struct nic_region *region)
+{
+	struct verbs_domain *domain = verbs_domain_of(region->domain);
+	struct verbs_region *mine = verbs_region_of(region);
+	bool offered = !hm_list_empty(&mine->link);
+	int ret;
+
+	if (offered)
+		verbs_local_withdraw(domain, mine);
+	if (mine->parts)
+		ret = verbs_parts_deregister(domain, mine->parts);
+	else
+		ret = verbs_part_deregister(domain, &mine->one);
+	if (ret != -FI_EBUSY)
+		mine->parts = NULL;
+	else if (offered)
+		verbs_local_offer(domain, mine);
+	return ret;
+}
+
+uint64_t verbs_region_key(const struct nic_region *region)
+{
+	const struct verbs_region *mine = verbs_region_of(region);
+
+	if (mine->parts)
+		return mine->parts->key;
+	return VERBS_KEY(mine->one.mr->rkey,
+			 mine->flags & VERBS_REGION_ZERO_BASE ? mine->one.iova : 0);
+}
+
+int verbs_region_info(const struct nic_region *region, struct hmreg_region_info *info)
+{
+	const struct verbs_region *mine = verbs_region_of(region);
+	const struct verbs_domain *domain = verbs_domain_of(region->domain);
+
+	info->path = mine->flags & VERBS_REGION_DMABUF ? HMREG_PATH_DMABUF : HMREG_PATH_HOST;
+	info->state = 0;
+	if (mine->flags & VERBS_REGION_ON_DEMAND)
+		info->state |= HMREG_REGION_ON_DEMAND;
+	if (mine->flags & VERBS_REGION_RELAXED)
+		info->state |= HMREG_REGION_RELAXED;
+	if (mine->flags & VERBS_REGION_ZERO_BASE)
+		info->state |= HMREG_REGION_ZERO_BASE;
+	if (atomic_load(&domain->gone))
+		info->state |= HMREG_REGION_REVOKED;
+	info->parts = mine->parts ? (uint32_t)mine->parts->count : 1;
+	info->len = region->len;
+	return 0;
+}
+
+int verbs_region_part(const struct nic_region *region, size_t index, struct hmreg_verbs_part *out)
+{
+	const struct verbs_region *mine = verbs_region_of(region);
+	size_t count = mine->parts ? mine->parts->count : 1;
+	const struct verbs_part *part;
+
+	if (index >= count) {
+		HM_WARN(FI_LOG_MR, "part %zu of a region that has %zu", index, count);
+		return -FI_ENOENT;
+	}
+	part = mine->parts ? &mine->parts->part[index] : &mine->one;
+	if (!part->mr) {
+		HM_WARN(FI_LOG_MR, "part %zu is gone: the region is half closed", index);
+		return -FI_ENOENT;
+	}
+	out->mr = part->mr;
+	out->lkey = part->mr->lkey;
+	out->rkey = part->mr->rkey;
+	out->iova = part->iova;
+	out->offset = part->offset;
+	out->len = part->len;
+	return 0;
+}
+
+/* ---- refresh ---- */
+
+/*
+ * On-demand pages follow the process by themselves; they are brought in here so that the first access
+ * need not wait.  Pages that are not there are no error: the region may be over such.
+ */
+static int prefetch(const struct nic_region *region, const struct iovec *iov)
+{
+	struct verbs_domain *domain = verbs_domain_of(region->domain);
+	bool writes = region_access(region) & IBV_ACCESS_LOCAL_WRITE;
+	struct verbs_attempt attempt = { .domain = domain, .call = VERBS_CALL_ADVISE, .fd = -1 };
+	uint64_t addr = (uintptr_t)iov->iov_base, left = iov->iov_len, covered;
+
+	for (; left > 0; addr += covered, left -= covered) {
+		struct ibv_sge sge[PREFETCH_SGES];
+		size_t n = verbs_region_sges(region, addr, left, sge, PREFETCH_SGES, &covered);
+		int err;
+
+		if (n == 0)
+			break;
+		err = ibv_advise_mr(domain->pd,
+				    writes ? IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE
+					   : IBV_ADVISE_MR_ADVICE_PREFETCH,
+				    IBV_ADVISE_MR_FLAG_FLUSH, sge, (uint32_t)n);
+		if (err == 0)
+			continue;
+		if (err == EFAULT) {
+			HM_INFO(FI_LOG_MR, "not all of [%p, +%zu) is mapped now", iov->iov_base,
+				iov->iov_len);
+			return 0;
+		}
+		attempt.addr = (void *)(uintptr_t)addr;
+		attempt.len = covered;
+		return verbs_cause(&attempt, err);
+	}
+	return 0;
+}
+
+/* Let a pinned part take up the pages that are at its addresses now, under the keys it has. */
+static int repin(const struct nic_region *region, struct verbs_part *part)
+{
+	struct verbs_domain *domain = verbs_domain_of(region->domain);
+	struct ibv_mr *mr = part->mr;
+	uint32_t lkey = mr->lkey, rkey = mr->rkey;
+	struct verbs_attempt attempt = { .domain = domain,
+					 .call = VERBS_CALL_REREG,
+					 .addr = (void *)(uintptr_t)part->addr,
+					 .len = part->len,
+					 .access = (uint64_t)region_access(region),
+					 .iova = part->iova,
+					 .fd = -1 };
+	int ret;
+
+	errno = 0;
+	ret = verbs.rereg_mr(mr, IBV_REREG_MR_CHANGE_TRANSLATION, NULL,
+			     (void *)(uintptr_t)part->addr, part->len, region_access(region));
+	if (ret != 0 && ret != IBV_REREG_MR_ERR_DO_FORK_OLD)
+		return verbs_cause(&attempt, errno);
+	if (mr->lkey == lkey && mr->rkey == rkey)
+		return 0;
+	HM_WARN(FI_LOG_MR,
+		"%s gave the region other keys with its new pages (0x%" PRIx32 " was 0x%" PRIx32
+		"): peers cannot reach it any more, register it anew",
+		domain->device->name, mr->rkey, rkey);
+	return -FI_ENOKEY;
+}
+
+static bool touches(const struct verbs_part *part, const struct iovec *iov, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		uint64_t addr = (uintptr_t)iov[i].iov_base, len = iov[i].iov_len;
+
+		if (addr < part->addr ? part->addr - addr < len : addr - part->addr < part->len)
+			return true;
+	}
+	return false;
+}
+
+/* Why pinned pages of this domain cannot be exchanged; NULL: they can. */
+static const char *cannot_repin(const struct verbs_domain *domain)
+{
+	if (!(domain->device->can & HMREG_CAN_REREG))
+		return "the device cannot give a region other pages under the same key";
+	if (domain->zero_based)
+		return "regions addressed from 0 cannot be given other pages (FI_MR_VIRT_ADDR)";
+	return NULL;
+}
+
+int verbs_region_refresh(struct nic_region *region, const struct iovec *iov, size_t count)
+{
+	struct verbs_domain *domain = verbs_domain_of(region->domain);
+	struct verbs_region *mine = verbs_region_of(region);
+	size_t parts = mine->parts ? mine->parts->count : 1;
+	const char *why;
+	int ret = 0;
+
+	if (mine->flags & VERBS_REGION_DMABUF)
+		return 0; /* its pages are its own, wherever it is mapped */
+	if (mine->flags & VERBS_REGION_ON_DEMAND) {
+		if (!(domain->device->can & HMREG_CAN_PREFETCH))
+			return 0;
+		for (size_t i = 0; i < count && ret == 0; i++)
+			ret = prefetch(region, &iov[i]);
+		return ret;
+	}
+	why = cannot_repin(domain);
+	if (why) {
+		HM_WARN(FI_LOG_MR, "%s: %s; close the region and register it anew",
+			domain->device->name, why);
+		return -FI_ENOSYS;
+	}
+	for (size_t i = 0; i < parts && ret == 0; i++) {
+		struct verbs_part *part = mine->parts ? &mine->parts->part[i] : &mine->one;
+
+		if (touches(part, iov, count))
+			ret = repin(region, part);
+	}
+	return ret;
+}

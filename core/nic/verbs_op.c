@@ -1,0 +1,459 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Work requests become operations, which keep all that a repetition needs; and how they complete. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/guard.h"
+#include "core/base/log.h"
+#include "core/nic/verbs_conn.h"
+
+/* ---- objects ---- */
+
+struct verbs_op *verbs_op_alloc(struct verbs_ep *ep)
+{
+	struct verbs_op *op;
+
+	if (hm_list_empty(&ep->free_ops)) {
+		op = malloc(sizeof(*op));
+		if (!op)
+			return NULL;
+	} else {
+		op = hm_list_entry(ep->free_ops.next, struct verbs_op, link);
+		hm_list_del(&op->link);
+	}
+	hm_list_init(&op->link);
+	op->id = ++ep->next_id;
+	op->control = false;
+	op->local_count = op->remote_count = 0;
+	op->slot = NULL;
+	op->done = op->first_frame = op->frames = 0;
+	op->outstanding = 0;
+	op->started = op->posted = op->flushed = false;
+	op->why = op->answer = HMREG_OK;
+	op->wants_answer = op->answered = false;
+	ep->ops_in_use++;
+	return op;
+}
+
+static struct verbs_slot *take_slot(struct verbs_ep *ep, size_t spared)
+{
+	struct verbs_slot *slot;
+
+	if (ep->slots_free <= spared)
+		return NULL;
+	slot = hm_list_entry(ep->free_slots.next, struct verbs_slot, link);
+	hm_list_del(&slot->link);
+	ep->slots_free--;
+	return slot;
+}
+
+static void release_segs(struct verbs_ep *ep, struct verbs_seg *seg, uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++)
+		if (seg[i].mr)
+			verbs_local_release(ep->vd, seg[i].mr);
+}
+
+static void free_op(struct verbs_ep *ep, struct verbs_op *op)
+{
+	release_segs(ep, op->local, op->local_count);
+	if (op->slot) {
+		hm_list_add_tail(&ep->free_slots, &op->slot->link);
+		ep->slots_free++;
+	}
+	if (!op->control)
+		ep->ops_in_use--;
+	hm_list_add_tail(&ep->free_ops, &op->link);
+}
+
+/* ---- completion ---- */
+
+int verbs_error_code(enum hmreg_error why)
+{
+	return nic_error_code(why);
+}
+
+static struct nic_cntr *cntr_of(const struct nic_ep *ep, enum nic_op op)
+{
+	switch (op) {
+	case NIC_OP_SEND:
+		return ep->cntr[NIC_CNTR_SEND];
+	case NIC_OP_WRITE:
+	case NIC_OP_ATOMIC:
+		return ep->cntr[NIC_CNTR_WRITE];
+	default:
+		return ep->cntr[NIC_CNTR_READ];
+	}
+}
+
+static void complete(struct nic_ep *ep, const struct verbs_op *op, enum hmreg_error why)
+{
+	struct nic_cntr *cntr = cntr_of(ep, op->op);
+	struct nic_comp comp = { .op_context = op->context,
+				 .flags = op->comp_flags,
+				 .src_addr = FI_ADDR_NOTAVAIL };
+
+	if (why != HMREG_OK) {
+		comp.err = nic_error_code(why);
+		comp.prov_errno = (int)why;
+		comp.olen = op->len;
+	} else {
+		comp.len = op->len;
+	}
+	if (ep->tx_cq) {
+		if (why != HMREG_OK || (op->flags & FI_COMPLETION))
+			nic_cq_push(ep->tx_cq, &comp);
+		else
+			nic_cq_unreserve(ep->tx_cq);
+	}
+	if (cntr && why == HMREG_OK)
+		nic_cntr_done(cntr, op->len);
+	else if (cntr)
+		nic_cntr_failed(cntr);
+}
+
+/* What it holds is free before the application hears of it, and may post the next one. */
+void verbs_op_finish(struct verbs_ep *ep, struct verbs_op *op, enum hmreg_error why)
+{
+	assert(op->outstanding == 0 || ep->gone);
+	free_op(ep, op);
+	if (!op->control)
+		complete(&ep->ep, op, why);
+}
+
+void verbs_op_drop(struct verbs_ep *ep, struct verbs_op *op)
+{
+	free_op(ep, op);
+	if (!op->control && ep->ep.tx_cq)
+		nic_cq_unreserve(ep->ep.tx_cq);
+}
+
+/* The result of an atomic that did not go to its place by itself.  Its regions must still be there. */
+static enum hmreg_error hand_result(struct verbs_ep *ep, const struct verbs_op *op)
+{
+	const char *from = (const char *)&op->result;
+	size_t left = sizeof(op->result);
+
+	for (uint32_t i = 0; i < op->local_count && left > 0; i++) {
+		const struct verbs_seg *seg = &op->local[i];
+		size_t n = seg->len < left ? seg->len : left;
+		struct hm_key_node *node = NULL;
+		int ret;
+
+		if (seg->desc) {
+			node = hm_key_acquire(ep->vd->domain.regions, seg->desc);
+			if (!node)
+				return HMREG_LOCAL_REGION;
+		}
+		ret = hm_guard_copy((void *)(uintptr_t)seg->addr, from, n);
+		if (node)
+			hm_key_release(node);
+		if (ret != 0)
+			return HMREG_FAULT;
+		from += n;
+		left -= n;
+	}
+	return HMREG_OK;
+}
+
+void verbs_op_executed(struct verbs_ep *ep, struct verbs_op *op)
+{
+	enum hmreg_error why = op->answer;
+
+	hm_list_del(&op->link);
+	if (op->wants_answer && !op->answered) {
+		hm_list_add_tail(&op->peer->unanswered, &op->link);
+		return;
+	}
+	if (verbs_op_is_atomic(op) && op->op != NIC_OP_ATOMIC && !verbs_result_in_place(op))
+		why = hand_result(ep, op);
+	verbs_op_finish(ep, op, why);
+}
+
+static struct verbs_op *find(struct hm_list *list, uint64_t id)
+{
+	hm_list_for_each(link, list)
+	{
+		struct verbs_op *op = hm_list_entry(link, struct verbs_op, link);
+
+		if (op->id == id && op->wants_answer)
+			return op;
+	}
+	return NULL;
+}
+
+/* The answer may overtake the news that the message has left. */
+void verbs_op_answered(struct verbs_ep *ep, struct verbs_peer *peer, uint64_t id,
+		       enum hmreg_error status)
+{
+	struct verbs_op *op = find(&peer->unanswered, id);
+
+	if (status < HMREG_OK || status >= HMREG_ERROR_LAST)
+		status = HMREG_TRANSPORT;
+	if (op) {
+		hm_list_del(&op->link);
+		verbs_op_finish(ep, op, status);
+		return;
+	}
+	op = find(&peer->posted, id);
+	if (!op)
+		op = find(&peer->waiting, id); /* it is to be repeated for nothing */
+	if (op) {
+		op->answered = true;
+		op->answer = status;
+	}
+}
+
+/* ---- posting ---- */
+
+/* What a work request has been turned into before the lock is taken. */
+struct intake {
+	uint32_t count;
+	bool copies; /* the payload goes into a slot */
+	struct verbs_seg seg[NIC_IOV_MAX];
+	uint64_t operand, compare;
+	enum hmreg_error why; /* it fails at once */
+};
+
+static bool is_atomic(const struct nic_wr *wr)
+{
+	return wr->op == NIC_OP_ATOMIC || wr->op == NIC_OP_FETCH || wr->op == NIC_OP_COMPARE;
+}
+
+/* Small payload without a region is cheaper copied than registered. */
+static bool is_copied(const struct nic_wr *wr)
+{
+	if (wr->op != NIC_OP_SEND && wr->op != NIC_OP_WRITE)
+		return false;
+	if (wr->len == 0 || wr->len > VERBS_FRAME)
+		return false;
+	if (wr->flags & FI_INJECT)
+		return true;
+	for (uint32_t i = 0; i < wr->local_count; i++)
+		if (wr->local[i].region && wr->local[i].len > 0)
+			return false;
+	return true;
+}
+
+static int copy_in(char *to, const struct nic_seg *seg, uint32_t count, size_t room)
+{
+	for (uint32_t i = 0; i < count; i++) {
+		size_t n = seg[i].len < room ? seg[i].len : room;
+
+		if (n > 0 && hm_guard_copy(to, seg[i].addr, n) != 0)
+			return -FI_EFAULT;
+		to += n;
+		room -= n;
+	}
+	return 0;
+}
+
+/* A segment as the NIC is to see it.  writes: the NIC does. */
+static int take_seg(struct verbs_ep *ep, const struct nic_seg *from, bool writes,
+		    struct verbs_seg *to)
+{
+	struct ibv_sge sge;
+	int ret;
+
+	*to = (struct verbs_seg){ .addr = (uintptr_t)from->addr, .len = from->len };
+	if (from->region)
+		to->desc = hm_key_handle(&from->region->node);
+	if (from->region || from->len == 0)
+		return 0;
+	ret = verbs_local_acquire(ep->vd, from->addr, from->len, writes, &sge, &to->mr);
+	if (ret != 0)
+		return ret;
+	to->addr = sge.addr;
+	to->lkey = sge.lkey;
+	return 0;
+}
+
+static int take_segs(struct verbs_ep *ep, const struct nic_wr *wr, struct intake *in)
+{
+	for (uint32_t i = 0; i < wr->local_count; i++) {
+		int ret = take_seg(ep, &wr->local[i], wr->op == NIC_OP_READ, &in->seg[in->count]);
+
+		if (ret != 0) {
+			release_segs(ep, in->seg, in->count);
+			in->count = 0;
+			if (ret != -FI_EFAULT)
+				return ret;
+			in->why = HMREG_FAULT;
+			return 0;
+		}
+		in->count++;
+	}
+	return 0;
+}
+
+/* Operands are taken now; segments are where the result goes, addressed by the processor. */
+static void take_atomic(const struct nic_wr *wr, struct intake *in)
+{
+	in->operand = in->compare = 0; /* FI_ATOMIC_READ adds nothing */
+	if (copy_in((char *)&in->operand, wr->local, wr->local_count, sizeof(in->operand)) != 0 ||
+	    copy_in((char *)&in->compare, wr->compare, wr->compare_count, sizeof(in->compare)) != 0)
+		in->why = HMREG_FAULT;
+	if (wr->op == NIC_OP_FETCH && wr->atomic_op == FI_ATOMIC_READ)
+		in->operand = 0;
+	for (uint32_t i = 0; i < wr->result_count; i++) {
+		const struct nic_seg *from = &wr->result[i];
+
+		in->seg[in->count++] = (struct verbs_seg){
+			.addr = (uintptr_t)from->addr,
+			.len = from->len,
+			.desc = from->region ? hm_key_handle(&from->region->node) : 0
+		};
+	}
+}
+
+static int take_in(struct verbs_ep *ep, const struct nic_wr *wr, struct intake *in)
+{
+	in->count = 0;
+	in->why = HMREG_OK;
+	in->copies = is_copied(wr);
+	if (is_atomic(wr)) {
+		if (wr->len != sizeof(uint64_t)) {
+			HM_WARN(FI_LOG_EP_DATA, "an atomic of %zu bytes; 8 are possible", wr->len);
+			return -FI_EINVAL;
+		}
+		take_atomic(wr, in);
+		return 0;
+	}
+	return in->copies ? 0 : take_segs(ep, wr, in);
+}
+
+static void fill(struct verbs_op *op, const struct nic_wr *wr, const struct intake *in)
+{
+	op->op = wr->op;
+	op->atomic_op = wr->atomic_op;
+	op->flags = wr->flags;
+	op->comp_flags = wr->comp_flags;
+	op->data = wr->data;
+	op->context = wr->context;
+	op->len = wr->len;
+	op->operand = in->operand;
+	op->compare = in->compare;
+	op->local_count = in->count;
+	memcpy(op->local, in->seg, in->count * sizeof(in->seg[0]));
+	op->remote_count = 0;
+	for (uint32_t i = 0; wr->op != NIC_OP_SEND && i < wr->remote_count; i++)
+		if (wr->remote[i].len > 0) /* an empty range names no region */
+			op->remote[op->remote_count++] = wr->remote[i];
+	op->wants_answer = wr->op == NIC_OP_SEND &&
+			   (wr->flags & (FI_DELIVERY_COMPLETE | FI_MATCH_COMPLETE));
+}
+
+/* ep->lock held.  -FI_EAGAIN, -FI_ENOMEM: nothing done. */
+static int accept_op(struct verbs_ep *ep, const struct nic_wr *wr, struct intake *in)
+{
+	struct verbs_slot *slot = NULL;
+	struct verbs_peer *peer;
+	struct verbs_op *op;
+
+	if (ep->ops_in_use >= ep->vd->port->port.tx_size)
+		return -FI_EAGAIN;
+	if (in->copies) {
+		slot = take_slot(ep, VERBS_SLOTS_OWN);
+		if (!slot)
+			return -FI_EAGAIN;
+	}
+	peer = verbs_peer_get(ep, wr->peer);
+	op = peer ? verbs_op_alloc(ep) : NULL;
+	if (!op) {
+		if (slot) {
+			hm_list_add_tail(&ep->free_slots, &slot->link);
+			ep->slots_free++;
+		}
+		return -FI_ENOMEM;
+	}
+	fill(op, wr, in);
+	op->peer = peer;
+	op->slot = slot;
+	if (slot && copy_in(slot->data, wr->local, wr->local_count, VERBS_FRAME) != 0)
+		in->why = HMREG_FAULT;
+	if (ep->gone || atomic_load(&ep->vd->gone))
+		in->why = HMREG_DEVICE_GONE;
+	if (in->why != HMREG_OK) {
+		verbs_op_finish(ep, op, in->why);
+		return 0;
+	}
+	hm_list_add_tail(&peer->waiting, &op->link);
+	verbs_peer_pump(ep, peer);
+	return 0;
+}
+
+ssize_t verbs_post(struct nic_ep *nic, const struct nic_wr *wr)
+{
+	struct verbs_ep *ep = verbs_ep_of(nic);
+	struct intake in;
+	int ret;
+
+	if (nic->tx_cq && nic_cq_reserve(nic->tx_cq) != 0)
+		return -FI_EAGAIN;
+	ret = take_in(ep, wr, &in);
+	if (ret == 0) {
+		pthread_mutex_lock(&ep->lock);
+		ret = accept_op(ep, wr, &in);
+		if (ret != 0)
+			release_segs(ep, in.seg, in.count);
+		pthread_mutex_unlock(&ep->lock);
+	}
+	if (ret != 0 && nic->tx_cq)
+		nic_cq_unreserve(nic->tx_cq);
+	return ret;
+}
+
+int verbs_control_send(struct verbs_ep *ep, uint64_t to, const struct verbs_frame *frame,
+		       const void *payload)
+{
+	struct verbs_peer *peer = verbs_peer_get(ep, to);
+	struct verbs_slot *slot = NULL;
+	struct verbs_op *op;
+
+	assert(frame->length <= VERBS_FRAME);
+	if (!peer || ep->gone || ep->closing)
+		return -FI_EAGAIN;
+	if (frame->length > 0) {
+		slot = take_slot(ep, 0);
+		if (!slot)
+			return -FI_EAGAIN;
+		memcpy(slot->data, payload, frame->length);
+	}
+	op = verbs_op_alloc(ep);
+	if (!op) {
+		if (slot) {
+			hm_list_add_tail(&ep->free_slots, &slot->link);
+			ep->slots_free++;
+		}
+		return -FI_EAGAIN;
+	}
+	ep->ops_in_use--; /* they take no place from the application's */
+	op->op = NIC_OP_SEND;
+	op->control = true;
+	op->flags = 0;
+	op->len = frame->length;
+	op->head = *frame;
+	op->peer = peer;
+	op->slot = slot;
+	hm_list_add_tail(&peer->control, &op->link);
+	verbs_peer_pump(ep, peer);
+	return 0;
+}
+
+/* ---- atomics ---- */
+
+int verbs_atomic_valid(struct nic_domain *domain, enum nic_op kind, enum fi_datatype datatype,
+		       enum fi_op op, size_t *count, size_t *size)
+{
+	const struct verbs_device *device = verbs_domain_of(domain)->device;
+	bool integer = datatype == FI_INT64 || datatype == FI_UINT64;
+	bool can = (kind == NIC_OP_ATOMIC && op == FI_SUM) ||
+		   (kind == NIC_OP_FETCH && (op == FI_SUM || op == FI_ATOMIC_READ)) ||
+		   (kind == NIC_OP_COMPARE && op == FI_CSWAP);
+
+	if (device->attr.atomic_cap == IBV_ATOMIC_NONE || !integer || !can)
+		return -FI_EOPNOTSUPP;
+	*count = 1;
+	*size = sizeof(uint64_t);
+	return 0;
+}

@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Regions of several parts: segments that are not adjacent, and ranges longer than the device takes in
+ * one ibv_mr.  One handle and one key stand for all of them.
+ *
+ * The key is one of the device over all parts where it has such (verbs_indirect.c), which is addressed
+ * from 0; else a composite key, for which peers ask for the table of parts (verbs_keys.c).
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "core/base/log.h"
+#include "core/base/range.h"
+#include "core/nic/verbs_indirect.h"
+#include "core/nic/verbs_mr.h"
+
+#define SGE_MOST UINT32_C(0x80000000) /* bytes of one entry: its length has 32 bits */
+
+/* ---- planning ---- */
+
+/* Where a walk over the parts of some segments stands. */
+struct walk {
+	const struct iovec *iov;
+	size_t count, next;  /* segments; the first not taken up yet */
+	uint64_t addr, left; /* of the joined segments at hand */
+	uint64_t offset;     /* in the region */
+	uint64_t most, page;
+};
+
+static struct walk walk_from(const struct verbs_domain *domain, const struct iovec *iov,
+			     size_t count)
+{
+	return (struct walk){ .iov = iov,
+			      .count = count,
+			      .most = domain->device->max_mr_size,
+			      .page = (uint64_t)sysconf(_SC_PAGESIZE) };
+}
+
+static void take_segment(struct walk *walk)
+{
+	const struct iovec *iov = walk->iov;
+
+	walk->addr = (uintptr_t)iov[walk->next].iov_base;
+	walk->left = iov[walk->next++].iov_len;
+	while (walk->next < walk->count) {
+		uint64_t end = walk->addr + walk->left; /* 0: of the address space */
+
+		if (end == 0 || end != (uintptr_t)iov[walk->next].iov_base)
+			break;
+		walk->left += iov[walk->next++].iov_len;
+	}
+}
+
+/* The next part, without its mr.  False: there is none. */
+static bool next_part(struct walk *walk, const struct verbs_domain *domain, struct verbs_part *part)
+{
+	uint64_t len, end;
+
+	if (walk->left == 0) {
+		if (walk->next == walk->count)
+			return false;
+		take_segment(walk);
+	}
+	len = walk->left;
+	if (len > walk->most) {
+		end = (walk->addr + walk->most) & ~(walk->page - 1);
+		len = end > walk->addr ? end - walk->addr : walk->most;
+	}
+	*part = (struct verbs_part){ .addr = walk->addr,
+				     .offset = walk->offset,
+				     .len = len,
+				     .iova = verbs_iova_of(domain, walk->addr) };
+	walk->addr += len;
+	walk->left -= len;
+	walk->offset += len;
+	return true;
+}
+
+/*
+ * How many parts, as far as they may be counted: more than the device holds are no use.  -FI_EINVAL,
+ * with one log line.
+ */
+static int count_parts(const struct verbs_domain *domain, const struct iovec *iov, size_t count,
+		       uint64_t len, size_t *parts)
+{
+	struct walk walk = walk_from(domain, iov, count);
+	uint64_t limit = domain->device->attr.max_mr > 0 ? (uint64_t)domain->device->attr.max_mr
+							 : UINT32_MAX;
+	struct verbs_part part;
+
+	*parts = 0;
+	while (next_part(&walk, domain, &part)) {
+		if (++*parts <= limit)
+			continue;
+		HM_WARN(FI_LOG_MR,
+			"%" PRIu64 " bytes: %s takes at most %" PRIu64
+			" in one of its regions, and holds %" PRIu64 " regions",
+			len, domain->device->name, walk.most, limit);
+		return -FI_EINVAL;
+	}
+	return 0;
+}
+
+/* ---- registration ---- */
+
+/* Bring the planned parts into being, or none of them. */
+static int register_all(const struct verbs_source *source, const struct iovec *iov, size_t count,
+			struct verbs_parts *parts)
+{
+	struct walk walk = walk_from(source->domain, iov, count);
+	uint64_t end = 0;
+	size_t n = 0;
+
+	parts->ascending = true;
+	while (next_part(&walk, source->domain, &parts->part[n])) {
+		struct verbs_part *part = &parts->part[n];
+		int ret = verbs_part_register(source, part);
+
+		if (ret != 0) {
+			while (n-- > 0)
+				verbs_part_deregister(source->domain, &parts->part[n]);
+			return ret;
+		}
+		if (part->addr < end)
+			parts->ascending = false;
+		end = part->addr + part->len;
+		n++;
+	}
+	return 0;
+}
+
+/* Give the whole its key: one of the device where that works, else one that peers ask about. */
+static void make_key(struct nic_region *region, const struct verbs_source *source,
+		     struct verbs_parts *parts)
+{
+	struct verbs_domain *domain = source->domain;
+
+	hm_list_init(&parts->link);
+	if (domain->zero_based && (domain->device->can & HMREG_CAN_INDIRECT_KEYS) &&
+	    verbs_indirect_make(domain, parts, (unsigned int)source->access, &parts->indirect) ==
+		    0) {
+		parts->key = VERBS_KEY(verbs_indirect_rkey(parts->indirect), 0);
+		return;
+	}
+	/* the handle's slot is the region's alone, and its generation keeps the key from coming back */
+	parts->indirect = NULL;
+	parts->key = VERBS_KEY_COMPOSITE | hm_key_handle(&region->node);
+	pthread_mutex_lock(&domain->composites_lock);
+	hm_list_add_tail(&domain->composites, &parts->link);
+	pthread_mutex_unlock(&domain->composites_lock);
+}
+
+int verbs_parts_register(struct nic_region *region, const struct verbs_source *source,
+			 const struct iovec *iov, size_t count)
+{
+	struct verbs_region *mine = verbs_region_of(region);
+	struct verbs_parts *parts;
+	size_t n;
+	int ret = count_parts(source->domain, iov, count, region->len, &n);
+
+	if (ret != 0)
+		return ret;
+	if (n == 1) { /* all segments are adjacent */
+		struct walk walk = walk_from(source->domain, iov, count);
+
+		next_part(&walk, source->domain, &mine->one);
+		return verbs_part_register(source, &mine->one);
+	}
+	parts = malloc(sizeof(*parts) + n * sizeof(parts->part[0]));
+	if (!parts) {
+		HM_WARN(FI_LOG_MR, "no memory for a region of %zu parts", n);
+		return -FI_ENOMEM;
+	}
+	parts->count = n;
+	ret = register_all(source, iov, count, parts);
+	if (ret != 0) {
+		free(parts);
+		return ret;
+	}
+	make_key(region, source, parts);
+	mine->parts = parts;
+	return 0;
+}
+
+/* No answer about the parts any more, before the first of them ends. */
+static void withdraw_key(struct verbs_domain *domain, struct verbs_parts *parts)
+{
+	if (parts->indirect) {
+		int err = verbs_indirect_free(parts->indirect);
+
+		if (err != 0 && !atomic_load(&domain->gone))
+			HM_WARN(FI_LOG_MR, "%s does not end the key over %zu regions: %s",
+				domain->device->name, parts->count, fi_strerror(err));
+		parts->indirect = NULL;
+	}
+	pthread_mutex_lock(&domain->composites_lock);
+	hm_list_del(&parts->link);
+	pthread_mutex_unlock(&domain->composites_lock);
+}
+
+int verbs_parts_deregister(struct verbs_domain *domain, struct verbs_parts *parts)
+{
+	int ret = 0;
+
+	withdraw_key(domain, parts);
+	for (size_t i = 0; i < parts->count; i++) {
+		int one = verbs_part_deregister(domain, &parts->part[i]);
+
+		if (ret == 0)
+			ret = one;
+	}
+	if (ret != -FI_EBUSY)
+		free(parts);
+	return ret;
+}
+
+/* ---- the local side of transfers ---- */
+
+static bool holds(const struct verbs_part *part, uint64_t addr)
+{
+	return part->mr && addr - part->addr < part->len;
+}
+
+/* The part that has the byte at addr; count: none. */
+static size_t find_part(const struct verbs_parts *parts, uint64_t addr)
+{
+	size_t low = 0, high = parts->count;
+
+	if (!parts->ascending) {
+		while (low < high && !holds(&parts->part[low], addr))
+			low++;
+		return low;
+	}
+	while (high - low > 1) {
+		size_t middle = low + (high - low) / 2;
+
+		if (parts->part[middle].addr <= addr)
+			low = middle;
+		else
+			high = middle;
+	}
+	return holds(&parts->part[low], addr) ? low : parts->count;
+}
+
+/* Entries for what part has of [addr, addr + len). */
+static size_t part_sges(const struct verbs_part *part, uint64_t addr, uint64_t len,
+			struct ibv_sge *sge, size_t room, uint64_t *covered)
+{
+	uint64_t inside = part->len - (addr - part->addr), done = 0;
+	size_t n = 0;
+
+	if (len < inside)
+		inside = len;
+	while (done < inside && n < room) {
+		uint64_t left = inside - done;
+
+		sge[n].addr = part->iova + (addr - part->addr) + done;
+		sge[n].length = left < SGE_MOST ? (uint32_t)left : SGE_MOST;
+		sge[n].lkey = part->mr->lkey;
+		done += sge[n++].length;
+	}
+	*covered = done;
+	return n;
+}
+
+size_t verbs_region_sges(const struct nic_region *region, uint64_t addr, uint64_t len,
+			 struct ibv_sge *sge, size_t room, uint64_t *covered)
+{
+	const struct verbs_region *mine = verbs_region_of(region);
+	size_t n = 0;
+
+	*covered = 0;
+	if (!mine->parts)
+		return mine->one.mr ? part_sges(&mine->one, addr, len, sge, room, covered) : 0;
+	while (*covered < len && n < room) {
+		size_t at = find_part(mine->parts, addr + *covered);
+		uint64_t more;
+
+		if (at == mine->parts->count)
+			break;
+		n += part_sges(&mine->parts->part[at], addr + *covered, len - *covered, sge + n,
+			       room - n, &more);
+		*covered += more;
+	}
+	return n;
+}

@@ -362,11 +362,17 @@ static bool matches(enum change change, const struct fi_info *right)
 	};
 
 	if (change == FORMAT_SOCKADDR)
-		return right->addr_format == FI_SOCKADDR_IN;
+		return right->addr_format == FI_SOCKADDR_IN ||
+		       right->addr_format == FI_SOCKADDR_IN6;
 	for (size_t i = 0; i < count_of(never); i++)
 		if (never[i] == change)
 			return false;
 	return true;
+}
+
+static bool is_name(int change)
+{
+	return change == NAME_OTHER || change == NAME_EMPTY || change == FABRIC_OTHER;
 }
 
 static void api_03_each_hint(struct conf *c)
@@ -380,9 +386,13 @@ static void api_03_each_hint(struct conf *c)
 		change_endpoint(hints, (enum change)change, c->profile->info);
 		change_attributes(hints, (enum change)change);
 		remove_part(hints, (enum change)change);
+		conf_log_mark(__FILE__, __LINE__);
 		ret = ask(hints);
 		if (ret != (match ? 0 : -FI_ENODATA))
 			fail_msg("change %d: %d", change, ret);
+		/* a name that nothing has is told, with those that there are */
+		conf_log_expect(is_name(change), is_name(change) ? "; there are: " : NULL, "hints",
+				__FILE__, __LINE__);
 	}
 }
 

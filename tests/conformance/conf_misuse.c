@@ -50,8 +50,8 @@ static void reset(struct scene *s)
 	}
 	s->msg = (struct fi_msg){ s->iov, s->desc, 1, l->to, s, 0 };
 	s->rma_msg = (struct fi_msg_rma){ s->iov, s->desc, 1, l->to, s->rma, 1, s, 0 };
-	s->atomic_msg = (struct fi_msg_atomic){ s->ioc, s->desc,  1,	  l->to, s->rma_ioc,
-						1,	FI_UINT8, FI_SUM, s,	 0 };
+	s->atomic_msg = (struct fi_msg_atomic){ s->ioc, s->desc,   1,	   l->to, s->rma_ioc,
+						1,	FI_UINT64, FI_SUM, s,	  0 };
 	s->cq = (struct fi_cq_attr){ .format = FI_CQ_FORMAT_MSG };
 	s->cntr = (struct fi_cntr_attr){ .events = FI_CNTR_EVENTS_COMP };
 	s->av = (struct fi_av_attr){ .type = FI_AV_TABLE };
@@ -278,39 +278,39 @@ static struct fi_info *altered(struct scene *s, enum alteration what)
 	X(readmsg_null, -FI_EINVAL, fi_readmsg(EP, NULL, 0))                                       \
 	X(readmsg_no_remote, -FI_EINVAL, fi_readmsg(EP, WITH(rma_msg, rma_iov, NULL), 0))
 
-#define ATOMIC_ARGS TO, REMOTE, KEY, FI_UINT8, FI_SUM
+#define ATOMIC_ARGS TO, REMOTE, KEY, FI_UINT64, FI_SUM
 #define ATOMIC_CASES(X)                                                                            \
 	X(atomic_nobody, -FI_EINVAL,                                                               \
-	  fi_atomic(EP, BUF, 8, LOCAL, NOBODY, REMOTE, KEY, FI_UINT8, FI_SUM, s))                  \
-	X(atomic_null_buf, -FI_EINVAL, fi_atomic(EP, NULL, 8, LOCAL, ATOMIC_ARGS, s))              \
-	X(atomic_desc, -FI_EINVAL, fi_atomic(EP, BUF, 8, LOOSE, ATOMIC_ARGS, s))                   \
+	  fi_atomic(EP, BUF, 1, LOCAL, NOBODY, REMOTE, KEY, FI_UINT64, FI_SUM, s))                 \
+	X(atomic_null_buf, -FI_EINVAL, fi_atomic(EP, NULL, 1, LOCAL, ATOMIC_ARGS, s))              \
+	X(atomic_desc, -FI_EINVAL, fi_atomic(EP, BUF, 1, LOOSE, ATOMIC_ARGS, s))                   \
 	X(atomic_type, -FI_EOPNOTSUPP,                                                             \
-	  fi_atomic(EP, BUF, 8, LOCAL, TO, REMOTE, KEY, FI_VOID, FI_SUM, s))                       \
+	  fi_atomic(EP, BUF, 1, LOCAL, TO, REMOTE, KEY, FI_VOID, FI_SUM, s))                       \
 	X(atomic_op, -FI_EOPNOTSUPP,                                                               \
-	  fi_atomic(EP, BUF, 8, LOCAL, TO, REMOTE, KEY, FI_UINT8, FI_NOOP, s))                     \
+	  fi_atomic(EP, BUF, 1, LOCAL, TO, REMOTE, KEY, FI_UINT64, FI_NOOP, s))                    \
 	X(atomicv_null, -FI_EINVAL, fi_atomicv(EP, NULL, s->desc, 1, ATOMIC_ARGS, s))              \
 	X(atomicv_many, -FI_EINVAL, fi_atomicv(EP, s->ioc, s->desc, MANY, ATOMIC_ARGS, s))         \
 	X(atomicmsg_null, -FI_EINVAL, fi_atomicmsg(EP, NULL, 0))                                   \
 	X(atomicmsg_no_remote, -FI_EINVAL, fi_atomicmsg(EP, WITH(atomic_msg, rma_iov, NULL), 0))   \
 	X(atomicmsg_many_remote, -FI_EINVAL,                                                       \
 	  fi_atomicmsg(EP, WITH(atomic_msg, rma_iov_count, MANY), 0))                              \
-	X(inject_atomic_null, -FI_EINVAL, fi_inject_atomic(EP, NULL, 8, ATOMIC_ARGS))              \
+	X(inject_atomic_null, -FI_EINVAL, fi_inject_atomic(EP, NULL, 1, ATOMIC_ARGS))              \
 	X(fetch_null_result, -FI_EINVAL,                                                           \
-	  fi_fetch_atomic(EP, BUF, 8, LOCAL, NULL, LOCAL, ATOMIC_ARGS, s))                         \
+	  fi_fetch_atomic(EP, BUF, 1, LOCAL, NULL, LOCAL, ATOMIC_ARGS, s))                         \
 	X(fetchv_no_result, -FI_EINVAL,                                                            \
 	  fi_fetch_atomicv(EP, s->ioc, s->desc, 1, NULL, s->desc, 1, ATOMIC_ARGS, s))              \
 	X(fetchmsg_null, -FI_EINVAL, fi_fetch_atomicmsg(EP, NULL, s->ioc, s->desc, 1, 0))          \
 	X(fetchmsg_many_results, -FI_EINVAL,                                                       \
 	  fi_fetch_atomicmsg(EP, &s->atomic_msg, s->ioc, s->desc, MANY, 0))                        \
 	X(compare_null_compare, -FI_EINVAL,                                                        \
-	  fi_compare_atomic(EP, BUF, 8, LOCAL, NULL, LOCAL, BUF, LOCAL, TO, REMOTE, KEY, FI_UINT8, \
-			    FI_CSWAP, s))                                                          \
+	  fi_compare_atomic(EP, BUF, 1, LOCAL, NULL, LOCAL, BUF, LOCAL, TO, REMOTE, KEY,           \
+			    FI_UINT64, FI_CSWAP, s))                                               \
 	X(comparemsg_null, -FI_EINVAL,                                                             \
 	  fi_compare_atomicmsg(EP, NULL, s->ioc, s->desc, 1, s->ioc, s->desc, 1, 0))               \
 	X(comparemsg_no_compare, -FI_EINVAL,                                                       \
 	  fi_compare_atomicmsg(EP, WITH(atomic_msg, op, FI_CSWAP), NULL, s->desc, 1, s->ioc,       \
 			       s->desc, 1, 0))                                                     \
-	X(query_no_result, -FI_EINVAL, fi_query_atomic(A->domain, FI_UINT8, FI_SUM, NULL, 0))
+	X(query_no_result, -FI_EINVAL, fi_query_atomic(A->domain, FI_UINT64, FI_SUM, NULL, 0))
 
 #define REGION_CASES(X)                                                                            \
 	X(mr_bind_nothing, -FI_EINVAL, fi_mr_bind(s->l.local->mr, NULL, 0))                        \

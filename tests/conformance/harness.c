@@ -23,8 +23,11 @@ struct run {
 	const struct conf_case *test;
 	const struct conf_profile *profile;
 	struct conf *conf; /* while it runs */
-	bool passed;
+	bool passed;	   /* or skipped */
 };
+
+const struct conf_profile *conf_current;
+static struct run *running;
 
 /* The library's own handlers, taken when it had installed them: CMocka replaces them before each test. */
 static struct sigaction fault_action[2];
@@ -204,6 +207,8 @@ static int set_up(void **state)
 	if (!run->conf)
 		return -1;
 	run->passed = false;
+	running = run;
+	conf_current = run->profile;
 	run->conf->profile = run->profile;
 	run->conf->mode = run->profile->mode;
 	run->conf->random = UINT64_C(0x9e3779b97f4a7c15);
@@ -241,6 +246,14 @@ static void run_case(void **state)
 	run->passed = true;
 }
 
+void conf_skip(struct conf *c, const char *why)
+{
+	print_message("skipped: %s[%s]: %s\n", running->test->name, c->profile->label, why);
+	running->passed = true;
+	skip();
+	abort(); /* not reached: skip() leaves the case */
+}
+
 /* After a failure: close what can be closed, so that the next case starts clean. */
 static int tear_down(void **state)
 {
@@ -255,38 +268,82 @@ static int tear_down(void **state)
 
 /* ---- the runner ---- */
 
-static bool wanted(const char *name, int argc, char **argv)
+/* NAME[+PEER][:minimal], taken apart; the pieces are the profile's. */
+static int parse_profile(const char *text, struct conf_profile *profile, char **name)
 {
-	const char *env = getenv("HMREG_TEST_DOMAIN");
+	const char *env = getenv("HMREG_TEST_PEER");
+	char *colon, *plus;
 
-	if (env && *env)
-		return strcmp(env, name) == 0;
-	for (int i = 1; i < argc; i++)
-		if (strcmp(argv[i], name) == 0)
-			return true;
-	for (size_t i = 0; argc < 2 && i < count_of(default_profiles); i++)
-		if (strcmp(default_profiles[i], name) == 0)
-			return true;
-	return false;
+	*name = strdup(text);
+	profile->label = strdup(text);
+	profile->offered = CONF_MR_MODES;
+	if (!*name || !profile->label)
+		return -FI_ENOMEM;
+	colon = strchr(*name, ':');
+	if (colon && strcmp(colon, ":minimal") == 0) {
+		*colon = '\0';
+		profile->offered = 0;
+	}
+	plus = strchr(*name, '+');
+	if (plus)
+		*plus++ = '\0';
+	else if (env && *env)
+		plus = (char *)(uintptr_t)env;
+	profile->peer = plus ? strdup(plus) : NULL;
+	return plus && !profile->peer ? -FI_ENOMEM : 0;
 }
 
-static int find_profiles(int argc, char **argv)
+static int get_info(const char *name, int offered, struct fi_info **info)
 {
-	struct fi_info *hints = conf_hints(NULL, &(struct conf_opts){ 0 }), *list;
-	int ret = fi_getinfo(CONF_VERSION, NULL, NULL, 0, hints, &list);
+	struct fi_info *hints = conf_hints(name, &(struct conf_opts){ .mode = offered });
+	int ret = fi_getinfo(CONF_VERSION, NULL, NULL, 0, hints, info);
 
 	fi_freeinfo(hints);
+	return ret;
+}
+
+static int add_profile(const char *text)
+{
+	struct conf_profile *profile = &profiles[profile_count];
+	char *name = NULL;
+	int ret;
+
+	if (profile_count == MAX_PROFILES)
+		return -FI_ENOSPC;
+	profile_count++;
+	ret = parse_profile(text, profile, &name);
+	if (!ret)
+		ret = get_info(name, CONF_MR_MODES, &profile->info);
+	free(name);
+	if (!ret)
+		ret = conf_ask_port(profile);
+	if (!ret && !profile->offered) {
+		name = strdup(profile->info->domain_attr->name);
+		fi_freeinfo(profile->info);
+		profile->info = NULL;
+		profile->offered = profile->needed;
+		ret = get_info(name, profile->needed, &profile->info);
+		free(name);
+	}
 	if (ret)
 		return ret;
-	for (struct fi_info *at = list; at && profile_count < MAX_PROFILES; at = at->next) {
-		if (!wanted(at->domain_attr->name, argc, argv))
-			continue;
-		profiles[profile_count].info = fi_dupinfo(at);
-		profiles[profile_count].name = profiles[profile_count].info->domain_attr->name;
-		profiles[profile_count++].mode = at->domain_attr->mr_mode;
-	}
-	fi_freeinfo(list);
-	return profile_count ? 0 : -FI_ENODATA;
+	profile->name = profile->info->domain_attr->name;
+	profile->mode = profile->info->domain_attr->mr_mode;
+	return 0;
+}
+
+/* Those of the environment, else of the command line, else the usual ones. */
+static int find_profiles(int argc, char **argv)
+{
+	const char *env = getenv("HMREG_TEST_DOMAIN");
+	size_t count = argc > 1 ? (size_t)argc - 1 : count_of(default_profiles);
+	int ret = 0;
+
+	if (env && *env)
+		return add_profile(env);
+	for (size_t i = 0; !ret && i < count; i++)
+		ret = add_profile(argc > 1 ? argv[i + 1] : default_profiles[i]);
+	return ret;
 }
 
 size_t conf_profiles(const struct conf_profile **out)
@@ -295,23 +352,43 @@ size_t conf_profiles(const struct conf_profile **out)
 	return profile_count;
 }
 
-/* Opening a domain makes the library install what it needs for the life of the process. */
-static int warm_up(void)
+/*
+ * Opening a domain makes the library install what it needs for the life of the process, and so does the
+ * first connection.
+ */
+static void first_use(struct conf *c)
 {
-	struct fi_info *info = profiles[0].info;
-	struct fid_fabric *fabric;
-	struct fid_domain *domain;
-	int ret = fi_fabric(info->fabric_attr, &fabric, NULL);
+	struct conf_end *a, *b;
 
-	if (ret)
-		return ret;
-	ret = fi_domain(fabric, info, &domain, NULL);
-	if (!ret)
-		ret = fi_close(&domain->fid);
-	fi_close(&fabric->fid);
+	conf_pair(c, &(struct conf_opts){ .caps = FI_MSG }, &a, &b);
+	assert_ok(fi_recv(b->ep, NULL, 0, NULL, FI_ADDR_UNSPEC, c));
+	assert_ok(fi_inject(a->ep, NULL, 0, conf_addr(a, b)));
+	conf_done(b->rx, c);
+}
+
+static void warm_up(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < profile_count; i++) {
+		struct conf c = { .profile = &profiles[i], .mode = profiles[i].mode };
+
+		conf_current = &profiles[i];
+		first_use(&c);
+		conf_close_all(&c, true);
+	}
 	for (unsigned int i = 0; i < 2; i++)
 		sigaction(fault_signals[i], NULL, &fault_action[i]);
-	return ret;
+}
+
+/* As a test, lest it crash where an assertion fails. */
+static int run_warm_up(void)
+{
+	const struct CMUnitTest test = cmocka_unit_test(warm_up);
+	int failed;
+
+	cmocka_set_message_output(CM_OUTPUT_STDOUT);
+	failed = _cmocka_run_group_tests("first use", &test, 1, NULL, NULL);
+	return failed ? -FI_EIO : 0;
 }
 
 static size_t fill_tests(const struct conf_case *cases, size_t count, struct run *runs,
@@ -326,7 +403,7 @@ static size_t fill_tests(const struct conf_case *cases, size_t count, struct run
 			if ((cases[i].need & ~profiles[p].mode) ||
 			    (cases[i].without & profiles[p].mode))
 				continue;
-			snprintf(name, sizeof(name), "%s[%s]", cases[i].name, profiles[p].name);
+			snprintf(name, sizeof(name), "%s[%s]", cases[i].name, profiles[p].label);
 			runs[n] = (struct run){ .test = &cases[i], .profile = &profiles[p] };
 			tests[n] = (struct CMUnitTest){ strdup(name), run_case, set_up, tear_down,
 							&runs[n] };
@@ -371,14 +448,17 @@ int conf_main(int argc, char **argv, const struct conf_case *cases, size_t count
 	signal(SIGABRT, on_abort);
 	ret = find_profiles(argc, argv);
 	if (!ret)
-		ret = warm_up();
+		ret = run_warm_up();
 	if (ret) {
 		fprintf(stderr, "no profile to test: %s\n", fi_strerror(-ret));
 		return 1;
 	}
 	ret = run_all(cases, count);
-	for (size_t i = 0; i < profile_count; i++)
+	for (size_t i = 0; i < profile_count; i++) {
 		fi_freeinfo(profiles[i].info);
+		free((void *)(uintptr_t)profiles[i].label);
+		free((void *)(uintptr_t)profiles[i].peer);
+	}
 	close(log_fd);
 	close(real_stderr);
 	return ret ? 1 : 0;

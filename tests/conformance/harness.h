@@ -4,7 +4,14 @@
  * fi_getinfo), through the public interface alone, so that the same cases fit any NIC.
  *
  * The profiles are those named in HMREG_TEST_DOMAIN or on the command line, else the three of the
- * software NIC.  A case's printed name ends with its profile: mode_03_null_desc[sw-verbs].
+ * software NIC.  A name may be followed by
+ *   +OTHER     the second end of a pair is on this domain (as with HMREG_TEST_PEER=OTHER)
+ *   :minimal   hints offer no mr_mode bit but those that the port needs; else they offer every bit
+ * A case's printed name ends with its profile: mode_03_null_desc[sw-verbs], rma_bounds[emu0+emu1:minimal].
+ *
+ * NICs differ.  A case asks what it needs to know of the infos, of fi_query_atomic, of the domain, or of
+ * the traits below, and leaves out what is not offered; a whole case that has nothing left to do is
+ * skipped with its reason (conf_skip), never passed over in silence.
  *
  * Around each case the harness looks after
  *   - objects: what conf_open and conf_reg made is closed at the end, in the right order, and must be
@@ -25,6 +32,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include <cmocka.h>
 
@@ -55,9 +63,20 @@
 	 FI_MR_XPU_DESC)
 
 struct conf_profile {
-	const char *name;
-	struct fi_info *info; /* owned; what fi_getinfo says with every mode offered */
-	int mode;	      /* the mr_mode bits that it needs */
+	const char *label;    /* as it was asked for; owned */
+	const char *name;     /* of the domain */
+	const char *peer;     /* domain of a pair's second end; NULL: the same; owned */
+	struct fi_info *info; /* owned; what fi_getinfo says with the bits that hints offer */
+	int offered;	      /* mr_mode in hints */
+	int mode;	      /* the mr_mode bits that are agreed then */
+	int needed, kept;     /* bits that the port needs; that it keeps where they are offered */
+	/*
+	 * What no info tells.  exact: errors tell their cause (hardware says "access refused" for a wrong
+	 * key, range or right alike).  at_once: an operation is carried out before its call returns,
+	 * so that its effect and its completion are there, and the sender hears of trouble at the
+	 * receiver.  Both are asked of the port (HMREG_FABRIC_OPS): its kind is "sw".
+	 */
+	bool exact, at_once;
 };
 
 /* One end of a conversation.  Objects that are NULL were not opened, or closed by the test. */
@@ -102,6 +121,22 @@ struct conf {
 	uint64_t random;
 };
 
+/* Ends the case as skipped; why says what the NIC does not offer.  Does not return. */
+void conf_skip(struct conf *c, const char *why) __attribute__((noreturn));
+/* Can an endpoint of the profile have these capabilities? */
+bool conf_offers(const struct conf *c, uint64_t caps);
+/* Skips the case where it cannot. */
+void conf_need_caps(struct conf *c, uint64_t caps);
+/* Skips the case where regions cannot be registered with this flag. */
+void conf_need_flag(struct conf *c, uint64_t flag);
+/* Elements that one atomic operation takes; flags as for fi_query_atomic.  0: it is not offered. */
+size_t conf_atomic_count(const struct conf_end *end, enum fi_datatype type, enum fi_op op,
+			 uint64_t flags);
+/* Remote data as a completion shows it: as many bytes as the domain has for it. */
+uint64_t conf_data(const struct conf_end *end, uint64_t data);
+/* Does a region hold its pages, so that it works on when they are unmapped or protected? */
+bool conf_holds_pages(const struct conf *c);
+
 struct conf_case {
 	const char *name;
 	void (*fn)(struct conf *c);
@@ -135,7 +170,7 @@ struct conf_opts {
 	const char *domain; /* NULL: the profile's */
 	uint32_t version;
 	uint64_t caps;
-	int mode;		     /* mr_mode in hints; 0: every bit */
+	int mode;		     /* mr_mode in hints; 0: what the profile offers */
 	uint64_t info_mode;	     /* mode in hints */
 	uint64_t tx_flags, rx_flags; /* default operation flags */
 	uint64_t bind_flags;	     /* FI_SELECTIVE_COMPLETION for both queues */
@@ -148,7 +183,7 @@ struct conf_opts {
 };
 
 struct conf_end *conf_open(struct conf *c, const struct conf_opts *opts);
-/* Two ends; b may be NULL. */
+/* Two ends; b may be NULL.  Where the profile has a peer, b is on that domain. */
 void conf_pair(struct conf *c, const struct conf_opts *opts, struct conf_end **a,
 	       struct conf_end **b);
 /* What to is called in the address vector of end. */
@@ -199,6 +234,7 @@ struct conf_link {
 	size_t len;
 	struct conf_region *local, *remote;
 	uint64_t key;
+	size_t count; /* the test's own */
 };
 
 void conf_link(struct conf *c, const struct conf_opts *opts, size_t len, struct conf_link *l);
@@ -219,6 +255,43 @@ void conf_works(struct conf_link *l);
 /* Nothing is there, nor comes in a moment. */
 #define conf_quiet(cq) conf_quiet_at(cq, __FILE__, __LINE__)
 
+/* The next entry is an error, which is read. */
+#define conf_error(cq, entry) conf_error_at(cq, entry, __FILE__, __LINE__)
+/* One success, and where it came from. */
+#define conf_from(cq, entry, from) conf_from_at(cq, entry, from, __FILE__, __LINE__)
+/* Exactly count successes of so many bytes each, which come one after another. */
+#define conf_reads(cq, buf, count, size) conf_reads_at(cq, buf, count, size, __FILE__, __LINE__)
+/* Two successes, in any order. */
+#define conf_both(cq, one, other) conf_both_at(cq, one, other, __FILE__, __LINE__)
+/* Something is at the front of the queue, or comes. */
+void conf_await(struct fid_cq *cq);
+/* The memory gets these contents, by an operation without a completion: now, or in a while. */
+#define conf_arrives(mem, want, len) conf_arrives_at(mem, want, len, __FILE__, __LINE__)
+/* Is this the error that an operation must end with, as exactly as the NIC tells it? */
+bool conf_is_error(const struct fi_cq_err_entry *entry, int err, int cause);
+
+/* A call that posts: 0, where the NIC has no room for a moment after some tries. */
+#define assert_posted(expression)                                                                  \
+	do {                                                                                       \
+		time_t since_ = conf_now();                                                        \
+		long ret_;                                                                         \
+                                                                                                   \
+		while ((ret_ = (long)(expression)) == -FI_EAGAIN && conf_may_wait(since_))         \
+			;                                                                          \
+		conf_check_code(ret_, 0, #expression, __FILE__, __LINE__);                         \
+	} while (0)
+
+/* For waiting: seconds, and whether it may go on (yields; never where operations are done at once). */
+time_t conf_now(void);
+bool conf_may_wait(time_t since);
+
+void conf_error_at(struct fid_cq *cq, struct fi_cq_err_entry *entry, const char *file, int line);
+void conf_from_at(struct fid_cq *cq, struct fi_cq_data_entry *entry, fi_addr_t *from,
+		  const char *file, int line);
+void conf_reads_at(struct fid_cq *cq, void *buf, size_t count, size_t size, const char *file,
+		   int line);
+void conf_both_at(struct fid_cq *cq, void *one, void *other, const char *file, int line);
+void conf_arrives_at(const void *mem, const void *want, size_t len, const char *file, int line);
 void conf_done_at(struct fid_cq *cq, void *context, struct fi_cq_data_entry *entry,
 		  const char *file, int line);
 void conf_failed_at(struct fid_cq *cq, void *context, int err, int cause,

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* See harness.h: endpoints, regions in whichever way the mode asks for, and completions. */
-#include <sched.h>
-#include <time.h>
-
 #include "tests/conformance/harness.h"
 #include "tests/conformance/harness_priv.h"
 
@@ -18,7 +15,9 @@ struct fi_info *conf_hints(const char *domain, const struct conf_opts *opts)
 	hints->caps = opts->caps ? opts->caps : CONF_CAPS;
 	hints->mode = opts->info_mode;
 	hints->ep_attr->type = FI_EP_RDM;
-	hints->domain_attr->mr_mode = opts->mode ? opts->mode : CONF_MR_MODES;
+	hints->domain_attr->mr_mode = opts->mode     ? opts->mode
+				      : conf_current ? conf_current->offered
+						     : CONF_MR_MODES;
 	hints->tx_attr->op_flags = opts->tx_flags;
 	hints->rx_attr->op_flags = opts->rx_flags;
 	hints->rx_attr->size = opts->rx_size;
@@ -107,9 +106,13 @@ struct conf_end *conf_open(struct conf *c, const struct conf_opts *opts)
 void conf_pair(struct conf *c, const struct conf_opts *opts, struct conf_end **a,
 	       struct conf_end **b)
 {
+	struct conf_opts other = opts ? *opts : (struct conf_opts){ 0 };
+
 	*a = conf_open(c, opts);
+	if (!other.domain && !other.same_domain)
+		other.domain = c->profile->peer;
 	if (b)
-		*b = conf_open(c, opts);
+		*b = conf_open(c, &other);
 }
 
 fi_addr_t conf_addr(struct conf_end *end, const struct conf_end *to)
@@ -357,78 +360,4 @@ void conf_works(struct conf_link *l)
 	assert_memory_equal(l->dst, sent, l->len);
 	assert_memory_equal(l->src, sent, l->len);
 	free(sent);
-}
-
-/* ---- completions ---- */
-
-static bool too_late(time_t start)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return now.tv_sec - start > CONF_TIMEOUT_S;
-}
-
-/* One entry, or -FI_EAVAIL, or -FI_EAGAIN when none comes in time. */
-static ssize_t next_entry(struct fid_cq *cq, struct fi_cq_data_entry *entry)
-{
-	struct timespec start;
-	ssize_t ret;
-
-	clock_gettime(CLOCK_MONOTONIC, &start);
-	while ((ret = fi_cq_read(cq, entry, 1)) == -FI_EAGAIN && !too_late(start.tv_sec))
-		sched_yield();
-	return ret;
-}
-
-void conf_done_at(struct fid_cq *cq, void *context, struct fi_cq_data_entry *entry,
-		  const char *file, int line)
-{
-	struct fi_cq_err_entry error = { 0 };
-	struct fi_cq_data_entry unwanted;
-	ssize_t ret;
-
-	if (!entry)
-		entry = &unwanted;
-	ret = next_entry(cq, entry);
-	if (ret == -FI_EAVAIL && fi_cq_readerr(cq, &error, 0) == 1)
-		print_error("failed: %s: %s\n", fi_strerror(error.err),
-			    fi_cq_strerror(cq, error.prov_errno, NULL, NULL, 0));
-	_assert_int_equal((uintmax_t)ret, 1, file, line);
-	_assert_int_equal((uintmax_t)(uintptr_t)entry->op_context, (uintmax_t)(uintptr_t)context,
-			  file, line);
-}
-
-void conf_failed_at(struct fid_cq *cq, void *context, int err, int cause,
-		    struct fi_cq_err_entry *entry, const char *file, int line)
-{
-	struct fi_cq_err_entry unwanted = { 0 };
-	struct fi_cq_data_entry success;
-
-	if (!entry)
-		entry = &unwanted;
-	memset(entry, 0, sizeof(*entry));
-	_assert_int_equal((uintmax_t)next_entry(cq, &success), (uintmax_t)-FI_EAVAIL, file, line);
-	_assert_int_equal((uintmax_t)fi_cq_readerr(cq, entry, 0), 1, file, line);
-	if (entry->err != err || entry->prov_errno != cause) {
-		print_error("expected %s, cause %d; got %s, cause %d: %s\n", fi_strerror(err),
-			    cause, fi_strerror(entry->err), entry->prov_errno,
-			    fi_cq_strerror(cq, entry->prov_errno, NULL, NULL, 0));
-		_fail(file, line);
-	}
-	_assert_int_equal((uintmax_t)(uintptr_t)entry->op_context, (uintmax_t)(uintptr_t)context,
-			  file, line);
-	_assert_true((uintmax_t)(strlen(fi_cq_strerror(cq, cause, NULL, NULL, 0)) > 8),
-		     "the cause has a text", file, line);
-}
-
-void conf_quiet_at(struct fid_cq *cq, const char *file, int line)
-{
-	struct fi_cq_data_entry entry;
-
-	for (int i = 0; i < 20; i++) {
-		_assert_int_equal((uintmax_t)fi_cq_read(cq, &entry, 1), (uintmax_t)-FI_EAGAIN, file,
-				  line);
-		sched_yield();
-	}
 }

@@ -60,7 +60,8 @@ fuzz()
 passed=0 failed=0
 if [ $# -eq 0 ]; then
 	build
-	set -- "$root"/build/fuzz/tests/fuzz/fuzz_getinfo "$root"/build/fuzz/tests/fuzz/fuzz_mr_attr
+	set -- "$root"/build/fuzz/tests/fuzz/fuzz_getinfo "$root"/build/fuzz/tests/fuzz/fuzz_mr_attr \
+		"$root"/build/fuzz/tests/fuzz/fuzz_verbs_frames
 fi
 share=$((seconds / $#))
 [ $share -gt 0 ] || share=1

@@ -80,6 +80,33 @@ static void cntr_values(void **state)
 	fi_close(&cntr->fid);
 }
 
+static struct fid_cntr *fed;
+
+static void count_one(void)
+{
+	fi_cntr_add(fed, 1);
+}
+
+/* Whoever looks at a counter lets the NIC move on first. */
+static void cntr_progress(void **state)
+{
+	struct fid_cntr *cntr = open_cntr((struct fi_cntr_attr){ .wait_obj = FI_WAIT_FD });
+
+	(void)state;
+	fed = cntr;
+	on_progress = count_one;
+	progress_count = 0;
+	assert_int_equal(fi_cntr_read(cntr), 1);
+	assert_int_equal(fi_cntr_readerr(cntr), 0);
+	assert_int_equal(progress_count, 2);
+	assert_int_equal(fi_cntr_wait(cntr, 3, -1), 0);
+	assert_int_equal(progress_count, 3);
+	assert_int_equal(hm_cntr_trywait(hm_cntr_of(&cntr->fid)), -FI_EAGAIN);
+	assert_int_equal(progress_count, 4);
+	on_progress = NULL;
+	fi_close(&cntr->fid);
+}
+
 struct waiter {
 	struct fid_cntr *cntr;
 	uint64_t threshold;
@@ -201,9 +228,10 @@ static void cntr_fd(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(cntr_is_complete),	 cmocka_unit_test(cntr_open_refuses),
-		cmocka_unit_test(cntr_values),		 cmocka_unit_test(cntr_waits),
-		cmocka_unit_test(cntr_errors_end_waits), cmocka_unit_test(cntr_fd),
+		cmocka_unit_test(cntr_is_complete), cmocka_unit_test(cntr_open_refuses),
+		cmocka_unit_test(cntr_values),	    cmocka_unit_test(cntr_progress),
+		cmocka_unit_test(cntr_waits),	    cmocka_unit_test(cntr_errors_end_waits),
+		cmocka_unit_test(cntr_fd),
 	};
 
 	return cmocka_run_group_tests(tests, warnings_start, warnings_stop);

@@ -151,6 +151,63 @@ static void cq_reads(void **state)
 	assert_int_equal(fi_close(&cq->fid), 0);
 }
 
+static struct fid_cq *fed;
+static unsigned int fed_at; /* at which call of progress something comes */
+
+static void feed(void)
+{
+	if (progress_count == fed_at)
+		push_done(fed, 7);
+}
+
+static void feed_error(void)
+{
+	if (progress_count == fed_at)
+		push_failed(fed, 7);
+}
+
+static void feed_from(struct fid_cq *cq, void (*feeder)(void), unsigned int at)
+{
+	fed = cq;
+	fed_at = at;
+	progress_count = 0;
+	on_progress = feeder;
+}
+
+/* Readers that find nothing let the NIC move on and look again; those that find something do not. */
+static void cq_progress(void **state)
+{
+	struct fid_cq *cq =
+		open_cq((struct fi_cq_attr){ .format = FI_CQ_FORMAT_DATA, .wait_obj = FI_WAIT_FD });
+	struct fi_cq_err_entry error = { 0 };
+	struct fi_cq_data_entry entry;
+
+	(void)state;
+	feed_from(cq, feed, 1);
+	assert_int_equal(fi_cq_read(cq, &entry, 1), 1);
+	assert_int_equal(entry.data, 7);
+	assert_int_equal(progress_count, 1);
+	push_done(cq, 8);
+	assert_int_equal(fi_cq_read(cq, &entry, 1), 1);
+	assert_int_equal(progress_count, 1);
+	feed_from(cq, feed, 1);
+	assert_int_equal(fi_cq_sread(cq, &entry, 1, NULL, -1), 1);
+	feed_from(cq, feed, 1);
+	assert_int_equal(hm_cq_trywait(hm_cq_of(&cq->fid)), -FI_EAGAIN);
+	assert_int_equal(fi_cq_read(cq, &entry, 1), 1);
+	/* what comes at the second look, after the descriptor is armed, is seen, too */
+	feed_from(cq, feed, 2);
+	assert_int_equal(hm_cq_trywait(hm_cq_of(&cq->fid)), -FI_EAGAIN);
+	assert_int_equal(fi_cq_read(cq, &entry, 1), 1);
+	feed_from(cq, feed_error, 1);
+	assert_int_equal(fi_cq_readerr(cq, &error, 0), 1);
+	assert_int_equal(error.data, 7);
+	feed_from(cq, feed_error, 1);
+	assert_int_equal(fi_cq_read(cq, &entry, 1), -FI_EAVAIL);
+	on_progress = NULL;
+	assert_int_equal(fi_close(&cq->fid), 0);
+}
+
 static void cq_errors(void **state)
 {
 	struct fid_cq *cq = open_cq((struct fi_cq_attr){ .format = FI_CQ_FORMAT_DATA });
@@ -372,6 +429,7 @@ int main(void)
 		cmocka_unit_test(cq_open_refuses),
 		cmocka_unit_test(cq_open_accepts),
 		cmocka_unit_test(cq_reads),
+		cmocka_unit_test(cq_progress),
 		cmocka_unit_test(cq_errors),
 		cmocka_unit_test(cq_errors_of_old_programs),
 		cmocka_unit_test(cq_texts),

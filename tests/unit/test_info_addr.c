@@ -133,7 +133,8 @@ static void wrong_calls(void **state)
 
 /* ---- what the environment changes: in processes of their own ---- */
 
-static const char *const explain_env[] = { "FI_LOG_LEVEL=info", "HMREG_SW_ENABLE=0", NULL };
+static const char *const explain_env[] = { "FI_LOG_LEVEL=info", "HMREG_SW_ENABLE=0",
+					   "HMREG_VERBS_ENABLE=0", NULL };
 
 static void explain(void)
 {

@@ -439,6 +439,9 @@ static void api_01_tostr_addresses(void **state)
 	check_addr("fi_sockaddr_in://192.0.2.7:4791", FI_SOCKADDR_IP, &in, sizeof(in));
 	check_addr("fi_sockaddr_in6://[2001:db8::1]:65535", FI_SOCKADDR_IN6, &in6, sizeof(in6));
 	check_addr("fi_sockaddr_in6://[2001:db8::1]:65535", FI_SOCKADDR, &in6, sizeof(in6));
+	in6.sin6_scope_id = 7;
+	check_addr("fi_sockaddr_in6://[2001:db8::1%7]:65535", FI_SOCKADDR_IN6, &in6, sizeof(in6));
+	in6.sin6_scope_id = 0;
 	memcpy(odd + 1, &in6, sizeof(in6));
 	check_addr("fi_sockaddr_in6://[2001:db8::1]:65535", FI_SOCKADDR_IP, odd + 1, sizeof(in6));
 	check_addr("fi_sockaddr_ib://001bff", FI_SOCKADDR_IB, bytes, 3);

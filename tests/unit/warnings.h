@@ -18,7 +18,7 @@ static void count_warning(enum fi_log_level level, enum fi_log_subsys subsys, co
 	warning_count += level == FI_LOG_WARN;
 }
 
-static int warnings_start(void **state)
+__attribute__((unused)) static int warnings_start(void **state)
 {
 	(void)state;
 	hm_log_set_sink(count_warning, NULL);

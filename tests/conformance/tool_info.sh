@@ -1,0 +1,126 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-2-Clause
+# hmreg-info tells what fi_getinfo has, in both forms, and why a device cannot be used.
+# Usage: tool_info.sh HMREG-INFO [DEVICE]   DEVICE: an emulated one, which is there, too
+set -u
+tool=$1 device=${2:-}
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+passed=0 failed=0
+unset FI_LOG_LEVEL
+
+# attempt NAME COMMAND...: runs it, and shows its output only when it fails.
+attempt()
+{
+	label=$1
+	shift
+	if "$@" >"$scratch/log" 2>&1; then
+		passed=$((passed + 1))
+		echo "[       OK ] $label"
+	else
+		failed=$((failed + 1))
+		cat "$scratch/log"
+		echo "[  FAILED  ] $label"
+	fi
+}
+
+# told STATUS PATTERN ARGUMENTS...: this exit status, and the pattern on standard error.
+told()
+{
+	want=$1 pattern=$2
+	shift 2
+	"$tool" "$@" >"$scratch/out" 2>"$scratch/err"
+	got=$?
+	cat "$scratch/out" "$scratch/err"
+	[ $got -eq "$want" ] && grep -q -- "$pattern" "$scratch/err"
+}
+
+lists_every_profile()
+{
+	"$tool" >"$scratch/out" || return 1
+	for name in sw-scalable sw-verbs sw-strict $device; do
+		grep -qx "$name" "$scratch/out" || {
+			echo "$name is not listed"
+			return 1
+		}
+	done
+	grep -q '^  mr_mode needed  *LOCAL VIRT_ADDR ALLOCATED PROV_KEY$' "$scratch/out"
+}
+
+shows_one()
+{
+	"$tool" -v -d sw-strict >"$scratch/out" || return 1
+	[ "$(grep -c '^[a-z]' "$scratch/out")" -eq 1 ] && grep -q 'fi_domain_attr:' "$scratch/out"
+}
+
+# Valid, and a string is a string whatever the variable holds.
+json_is_valid()
+{
+	"$tool" --json >"$scratch/out" || return 1
+	[ "$(grep -c '"domain": "sw-' "$scratch/out")" -eq 3 ] || return 1
+	printf 'a"b\\\001\377\303\244' >"$scratch/name"
+	FI_LOG_PROV=$(cat "$scratch/name") "$tool" --params --json >"$scratch/params" || return 1
+	grep -qF '"value": "a\"b\\\u0001\ufffdä"' "$scratch/params" || {
+		grep FI_LOG_PROV "$scratch/params"
+		return 1
+	}
+	command -v python3 >/dev/null 2>&1 || return 0
+	python3 -m json.tool "$scratch/out" >"$scratch/log2" && python3 -m json.tool "$scratch/params" >"$scratch/log2"
+}
+
+params_have_values()
+{
+	HMREG_MR_MAX_COUNT=77 "$tool" --params >"$scratch/out" || return 1
+	grep -q '^HMREG_MR_MAX_COUNT = 77 ' "$scratch/out" && grep -q '^FI_LOG_LEVEL = \[not set\]' "$scratch/out"
+}
+
+nothing_at_all()
+{
+	HMREG_SW_ENABLE=0 HMREG_VERBS_ENABLE=0 told 1 'no NIC can be used'
+}
+
+capabilities_are_told()
+{
+	"$tool" "$device" >"$scratch/out" || return 1
+	for name in dma-buf zero-based on-demand prefetch 'memory windows' indirect re-registration relaxed \
+		atomics shared; do
+		grep -Eq "^  $name.* (yes|no)  " "$scratch/out" || {
+			echo "nothing is said about $name"
+			return 1
+		}
+	done
+	HMREG_EMU_VERBS=dmabuf=0 "$tool" "$device" >"$scratch/out" || return 1
+	grep -q 'why not: .*dma-buf' "$scratch/out"
+}
+
+port_down_is_told()
+{
+	HMREG_EMU_VERBS=port=down told 1 "$device cannot be used: .*port 1 is down" "$device"
+}
+
+no_permission_is_told()
+{
+	HMREG_EMU_VERBS=open=EACCES told 1 'no permission to open /dev/infiniband' "$device"
+}
+
+left_out_is_told()
+{
+	HMREG_VERBS_DEVICES="^$device" told 1 'left out by HMREG_VERBS_DEVICES' "$device"
+}
+
+attempt info_lists_every_profile lists_every_profile
+attempt info_shows_one shows_one
+attempt info_json_is_valid json_is_valid
+attempt info_params_have_values params_have_values
+attempt info_unknown_name told 1 'nosuch cannot be used: .*nosuch' -d nosuch
+attempt info_nothing_at_all nothing_at_all
+attempt info_unknown_option told 2 usage --nosuch
+attempt info_missing_value told 2 usage -d
+if [ -n "$device" ]; then
+	attempt info_capabilities_are_told capabilities_are_told
+	attempt info_port_down_is_told port_down_is_told
+	attempt info_no_permission_is_told no_permission_is_told
+	attempt info_left_out_is_told left_out_is_told
+fi
+printf '%d passed, %d failed\n' "$passed" "$failed"
+[ "$failed" -eq 0 ]

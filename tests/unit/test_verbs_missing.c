@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Devices and ports that are not listed, and what is said to whoever asks for them by name. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "core/nic/verbs.h"
+#include "core/nic/verbs_sysfs.h"
+#include "tests/unit/child.h"
+#include "tests/unit/fake_sysfs.h"
+#include "tests/unit/fake_verbs.h"
+
+static const char *const warn[] = { "FI_LOG_LEVEL=warn", NULL };
+static struct child child;
+
+static struct fake_device *const dev = fake.device;
+
+static size_t port_count(void)
+{
+	const struct nic_port *ports;
+	size_t count;
+
+	CHECK(verbs_ports(&ports, &count) == 0);
+	return count;
+}
+
+/* Everything that was opened to look for devices is closed again. */
+static void check_closed(void)
+{
+	for (int i = 0; i < FAKE_DEVICES; i++)
+		CHECK(dev[i].contexts == 0 && dev[i].pds == 0 && dev[i].mrs == 0);
+	CHECK(fake.channels == 0 && fake.ids == 0);
+}
+
+/* ---- what is left out ---- */
+
+static const char *asked;
+static int answer;
+
+static void check_missing(void)
+{
+	CHECK(port_count() == 0);
+	check_closed();
+	CHECK(verbs_port_missing(asked) == answer);
+}
+
+/* text: what the one line has; NULL: no line. */
+static void missing(const char *const *env, const char *name, int ret, const char *text)
+{
+	asked = name;
+	answer = ret;
+	child_run(&child, env, check_missing);
+	assert_int_equal(child.writes, text != NULL);
+	if (text && !strstr(child.text, text))
+		fail_msg("\"%s\" does not say \"%s\"", child.text, text);
+}
+
+static void api_20_unknown_name_is_silent(void **state)
+{
+	(void)state;
+	fake_init();
+	fake.devices = 0;
+	missing(warn, "mlx5_7", -FI_ENODATA, NULL);
+	missing(warn, "", -FI_ENODATA, NULL);
+	missing(warn, ":", -FI_ENODATA, NULL);
+	missing(warn, "a:b:c", -FI_ENODATA, NULL);
+	missing(warn, "sw-verbs", -FI_ENODATA, NULL);
+	missing(warn,
+		"a-name-that-is-longer-than-any-device-has-ever-been-called-by-anybody-in-any-"
+		"place",
+		-FI_ENODATA, NULL);
+	missing(warn, NULL, -FI_ENODATA, NULL);
+}
+
+static void api_20_port_that_is_down(void **state)
+{
+	static const struct {
+		enum ibv_port_state state;
+		const char *text;
+	} states[] = {
+		{ IBV_PORT_DOWN, "port 1 is down" },
+		{ IBV_PORT_INIT, "port 1 is initializing" },
+		{ IBV_PORT_ARMED, "port 1 is armed" },
+		{ IBV_PORT_ACTIVE_DEFER, "port 1 is active, but" },
+		{ IBV_PORT_NOP, "port 1 is in no state" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < count_of(states); i++) {
+		fake_init();
+		dev[0].port[0].attr.state = states[i].state;
+		missing(warn, "fake0", -FI_ENODEV, states[i].text);
+		missing(warn, "fake0:1", -FI_ENODEV, states[i].text);
+		missing(warn, "fake0:2", -FI_ENODEV, "fake0 has no port 2");
+		missing(warn, "fake0:0", -FI_ENODATA, NULL);
+		missing(warn, "fake0:1x", -FI_ENODATA, NULL);
+	}
+	dev[0].port[0].error = EIO;
+	missing(warn, "fake0", -FI_ENODEV, "port 1 does not say what it is");
+}
+
+static void api_20_port_without_address(void **state)
+{
+	(void)state;
+	fake_init();
+	memset(fake.bound, 0, sizeof(fake.bound)); /* as rxe on the loopback interface */
+	missing(warn, "fake0", -FI_ENODEV, "port 1 has no GID that librdmacm finds it by");
+	memset(dev[0].port[0].gid, 0, sizeof(dev[0].port[0].gid));
+	missing(warn, "fake0", -FI_ENODEV, "port 1 has no GID");
+	dev[0].port[0].attr.link_layer = IBV_LINK_LAYER_INFINIBAND;
+	missing(warn, "fake0", -FI_ENODEV, "(IPoIB)");
+	/* an address of its own that librdmacm gives to another device on the same interface */
+	fake_init();
+	fake.bound[0].device = fake.bound[1].device = 1;
+	fake_device_init(1, "fake1");
+	missing(warn, "fake0", -FI_ENODEV, "has no GID");
+}
+
+static void api_20_device_file_that_cannot_be_opened(void **state)
+{
+	(void)state;
+	fake_init();
+	dev[0].open_error = EACCES;
+	missing(warn, "fake0", -FI_EACCES, "no permission to open /dev/infiniband/uverbs0");
+	missing(warn, "fake0:2", -FI_EACCES, "/dev/infiniband/uverbs0");
+	dev[0].open_error = EPERM;
+	missing(warn, "fake0", -FI_EACCES, "no permission to open /dev/infiniband/uverbs0");
+	dev[0].open_error = ENOENT;
+	missing(warn, "fake0", -FI_ENODEV, "there is no /dev/infiniband/uverbs0");
+	dev[0].open_error = EMFILE;
+	missing(warn, "fake0", -FI_ENODEV, "cannot be opened");
+	dev[0].open_error = 0;
+	dev[0].query_error = EIO;
+	missing(warn, "fake0", -FI_ENODEV, "does not say what it can do");
+	dev[0].query_error = 0;
+	dev[0].pd_error = ENOMEM;
+	missing(warn, "fake0", -FI_ENODEV, "does not say what it can do");
+}
+
+static void api_20_librdmacm_that_does_not_work(void **state)
+{
+	(void)state;
+	fake_init();
+	fake.channel_error = ENODEV;
+	missing(warn, "fake0", -FI_ENODEV, "rdma_ucm");
+	fake.channel_error = EACCES;
+	missing(warn, "fake0", -FI_EACCES, "no permission to open /dev/infiniband/rdma_cm");
+	fake.channel_error = 0;
+	fake.id_error = ENODEV;
+	missing(warn, "fake0", -FI_ENODEV, "rdma_ucm");
+}
+
+static void api_20_device_without_connections(void **state)
+{
+	(void)state;
+	fake_init();
+	dev[0].ibv.transport_type = IBV_TRANSPORT_UNSPECIFIED;
+	missing(warn, "fake0", -FI_ENODEV, "no reliable connections");
+}
+
+static void api_20_device_that_a_variable_leaves_out(void **state)
+{
+	static const char *const by_name[] = { "FI_LOG_LEVEL=warn", "HMREG_VERBS_DEVICES=^fake0",
+					       NULL };
+	static const char *const by_others[] = { "FI_LOG_LEVEL=warn",
+						 "HMREG_VERBS_DEVICES=fake1,fake2", NULL };
+	static const char *const all[] = { "FI_LOG_LEVEL=warn", "HMREG_VERBS_ENABLE=0", NULL };
+
+	(void)state;
+	fake_init();
+	missing(by_name, "fake0", -FI_ENODEV, "HMREG_VERBS_DEVICES=^fake0");
+	missing(by_others, "fake0", -FI_ENODEV, "HMREG_VERBS_DEVICES=fake1,fake2");
+	missing(all, "fake0", -FI_ENODATA, NULL);
+}
+
+/* The kernel has it; what lacks is between the kernel and this program. */
+static void api_20_device_that_libibverbs_does_not_show(void **state)
+{
+	(void)state;
+	sysfs_run("mkdir -p class/infiniband/fake0");
+	fake_init();
+	fake.devices = 0;
+	missing(warn, "fake0", -FI_ENODEV, "load its module ib_uverbs");
+	fake.devices = -1;
+	fake.list_error = ENOSYS;
+	missing(warn, "fake0", -FI_ENODEV, "load its module ib_uverbs");
+	sysfs_run("mkdir -p class/infiniband_verbs");
+	fake.devices = 0;
+	missing(warn, "fake0", -FI_ENODEV, "has no provider for it");
+	missing(warn, "fake1", -FI_ENODATA, NULL);
+	sysfs_text("class/infiniband_verbs/uverbs97/ibdev", "fake1\n");
+	sysfs_text("class/infiniband_verbs/uverbs98/ibdev", "fake0\n");
+	missing(warn, "fake0", -FI_ENODEV, "there is no /dev/infiniband/uverbs98 here");
+	fake.no_library = "libibverbs.so.1";
+	missing(warn, "fake0", -FI_ENODEV, "libibverbs.so.1 or librdmacm.so.1 is not installed");
+	sysfs_run("rm -r class");
+}
+
+static void check_late(void)
+{
+	CHECK(port_count() == 0);
+	fake.devices = 1;
+	CHECK(verbs_port_missing("fake0") == -FI_ENODEV);
+}
+
+static void api_20_device_that_came_later(void **state)
+{
+	(void)state;
+	sysfs_run("mkdir -p class/infiniband/fake0 class/infiniband_verbs");
+	fake_init();
+	fake.devices = 0;
+	child_run(&child, warn, check_late);
+	assert_non_null(strstr(child.text, "start the program again"));
+	assert_int_equal(child.writes, 1);
+	sysfs_run("rm -r class");
+}
+
+static int set_up(void **state)
+{
+	verbs_sysfs_root = sysfs_root;
+	return sysfs_start(state);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(api_20_unknown_name_is_silent),
+		cmocka_unit_test(api_20_port_that_is_down),
+		cmocka_unit_test(api_20_port_without_address),
+		cmocka_unit_test(api_20_device_file_that_cannot_be_opened),
+		cmocka_unit_test(api_20_librdmacm_that_does_not_work),
+		cmocka_unit_test(api_20_device_without_connections),
+		cmocka_unit_test(api_20_device_that_a_variable_leaves_out),
+		cmocka_unit_test(api_20_device_that_libibverbs_does_not_show),
+		cmocka_unit_test(api_20_device_that_came_later),
+	};
+
+	return cmocka_run_group_tests(tests, set_up, sysfs_stop);
+}

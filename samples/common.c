@@ -4,13 +4,17 @@
 
 #include "common.h"
 
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 #include <rdma/fi_cm.h>
 
+#define EAGER_POLLS 16 /* before others may run */
+
 const char *sample_program;
+unsigned int sample_timeout_s = SAMPLE_TIMEOUT_S;
 
 /* The start of a message. */
 static void print_program(void)
@@ -26,7 +30,8 @@ int sample_fail(const char *call, ssize_t ret)
 	return (int)ret;
 }
 
-int sample_find(const char *domain, uint64_t caps, struct fi_info **info)
+int sample_find_at(const char *domain, uint64_t caps, const char *node, const char *service,
+		   uint64_t flags, struct fi_info **info)
 {
 	struct fi_info *hints = fi_allocinfo();
 	int ret = -FI_ENOMEM;
@@ -43,10 +48,15 @@ int sample_find(const char *domain, uint64_t caps, struct fi_info **info)
 		if (!hints->domain_attr->name)
 			goto free_hints;
 	}
-	ret = fi_getinfo(SAMPLE_API_VERSION, NULL, NULL, 0, hints, info);
+	ret = fi_getinfo(SAMPLE_API_VERSION, node, service, flags, hints, info);
 free_hints:
 	fi_freeinfo(hints);
 	return ret;
+}
+
+int sample_find(const char *domain, uint64_t caps, struct fi_info **info)
+{
+	return sample_find_at(domain, caps, NULL, NULL, 0, info);
 }
 
 /* The endpoint and the two objects that it works with. */
@@ -165,6 +175,13 @@ int sample_close(struct sample_end *end)
 	return ret;
 }
 
+int sample_enter(struct sample_end *end, const void *address, fi_addr_t *peer)
+{
+	int ret = fi_av_insert(end->av, address, 1, peer, 0, NULL);
+
+	return ret == 1 ? 0 : sample_fail("fi_av_insert", ret < 0 ? ret : -FI_EINVAL);
+}
+
 /* Enter the address of to into the vector of end. */
 static int enter_address(struct sample_end *end, struct sample_end *to)
 {
@@ -175,10 +192,7 @@ static int enter_address(struct sample_end *end, struct sample_end *to)
 	ret = fi_getname(&to->ep->fid, address, &len);
 	if (ret)
 		return sample_fail("fi_getname", ret);
-	ret = fi_av_insert(end->av, address, 1, &end->peer, 0, NULL);
-	if (ret != 1)
-		return sample_fail("fi_av_insert", ret < 0 ? ret : -FI_EINVAL);
-	return 0;
+	return sample_enter(end, address, &end->peer);
 }
 
 int sample_connect(struct sample_end *one, struct sample_end *other)
@@ -223,24 +237,18 @@ static int make_usable(struct sample_end *end, struct fid_mr *mr, struct fid_cnt
 	return 0;
 }
 
-int sample_register(struct sample_end *end, const struct iovec *iov, size_t count, uint64_t access,
-		    uint64_t flags, struct fid_cntr *count_writes, struct fid_mr **mr)
+static int register_attr(struct sample_end *end, struct fi_mr_attr *attr, uint64_t flags,
+			 struct fid_cntr *count_writes, struct fid_mr **mr)
 {
-	struct fi_mr_attr attr = {
-		.mr_iov = iov,
-		.iov_count = count,
-		.access = access,
-		.iface = FI_HMEM_SYSTEM,
-	};
-	struct fid_mr *region;
 	int mode = end->info->domain_attr->mr_mode;
+	struct fid_mr *region;
 	int ret;
 
 	if (!(mode & FI_MR_PROV_KEY))
-		attr.requested_key = end->next_key++;
+		attr->requested_key = end->next_key++;
 	if (count_writes && (mode & FI_MR_RMA_EVENT))
 		flags |= FI_RMA_EVENT;
-	ret = fi_mr_regattr(end->domain, &attr, flags, &region);
+	ret = fi_mr_regattr(end->domain, attr, flags, &region);
 	if (ret)
 		return sample_fail("fi_mr_regattr", ret);
 	ret = make_usable(end, region, count_writes);
@@ -250,6 +258,33 @@ int sample_register(struct sample_end *end, const struct iovec *iov, size_t coun
 	}
 	*mr = region;
 	return 0;
+}
+
+int sample_register(struct sample_end *end, const struct iovec *iov, size_t count, uint64_t access,
+		    uint64_t flags, struct fid_cntr *count_writes, struct fid_mr **mr)
+{
+	struct fi_mr_attr attr = {
+		.mr_iov = iov,
+		.iov_count = count,
+		.access = access,
+		.iface = FI_HMEM_SYSTEM,
+	};
+
+	return register_attr(end, &attr, flags, count_writes, mr);
+}
+
+int sample_register_dmabuf(struct sample_end *end, int fd, uint64_t offset, size_t len, void *base,
+			   uint64_t access, struct fid_mr **mr)
+{
+	struct fi_mr_dmabuf dmabuf = { .fd = fd, .offset = offset, .len = len, .base_addr = base };
+	struct fi_mr_attr attr = {
+		.dmabuf = &dmabuf,
+		.iov_count = 1,
+		.access = access,
+		.iface = FI_HMEM_SYSTEM,
+	};
+
+	return register_attr(end, &attr, FI_MR_DMABUF, NULL, mr);
 }
 
 int sample_register_buffer(struct sample_end *end, void *buffer, size_t len, uint64_t access,
@@ -305,15 +340,22 @@ int sample_unuse(struct sample_end *end, const struct sample_key *shared, uint64
 	return ret ? sample_fail("fi_mr_unmap_key", ret) : 0;
 }
 
-/* Called between polls that found nothing: has it been too long since *start (0: first call)? */
-static int waited_too_long(time_t *start)
+/*
+ * Called after each poll that found nothing: has it been too long since *start (0: first call)?  Lets
+ * others run: on a machine with few processors one of them has what is waited for.
+ */
+static int waited_too_long(unsigned int polls, time_t *start)
 {
 	struct timespec now;
 
+	if (polls >= EAGER_POLLS)
+		sched_yield();
+	if (polls % 64)
+		return 0;
 	clock_gettime(CLOCK_MONOTONIC, &now);
 	if (!*start)
 		*start = now.tv_sec;
-	return now.tv_sec - *start > SAMPLE_TIMEOUT_S;
+	return now.tv_sec - *start > (time_t)sample_timeout_s;
 }
 
 int sample_wait(struct sample_end *end, struct fi_cq_err_entry *error)
@@ -325,7 +367,7 @@ int sample_wait(struct sample_end *end, struct fi_cq_err_entry *error)
 	ssize_t ret;
 
 	while ((ret = fi_cq_read(end->cq, &entry, 1)) == -FI_EAGAIN) {
-		if (!(++polls % 1024) && waited_too_long(&start))
+		if (waited_too_long(++polls, &start))
 			return -FI_ETIMEDOUT;
 	}
 	if (ret == 1)

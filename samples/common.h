@@ -56,6 +56,8 @@ struct sample_key {
 
 /* What messages on stderr start with, set by a program that others call; NULL: nothing. */
 extern const char *sample_program;
+/* The longest wait for one completion, in seconds; a program may change it before it starts. */
+extern unsigned int sample_timeout_s;
 
 /* Print "call: reason" on stderr and return ret. */
 int sample_fail(const char *call, ssize_t ret);
@@ -65,6 +67,12 @@ int sample_fail(const char *call, ssize_t ret);
  * nothing.  -FI_ENODATA: there is none.  The caller frees with fi_freeinfo().
  */
 int sample_find(const char *domain, uint64_t caps, struct fi_info **info);
+/*
+ * The same for a place: with flags FI_SOURCE endpoints that listen at node and service, with 0 those
+ * that reach it (dest_addr of info).  Either may be NULL.
+ */
+int sample_find_at(const char *domain, uint64_t caps, const char *node, const char *service,
+		   uint64_t flags, struct fi_info **info);
 
 /*
  * Open everything up to an endpoint that is not enabled yet, so that the caller may bind counters.
@@ -79,6 +87,8 @@ int sample_close(struct sample_end *end);
 /* Close the endpoint alone, so that what is bound to it (counters) can be closed. */
 int sample_close_endpoint(struct sample_end *end);
 
+/* Enter len bytes of address, as fi_getname gives them, into the vector of end. */
+int sample_enter(struct sample_end *end, const void *address, fi_addr_t *peer);
 /* Enable both endpoints and tell each the other's address. */
 int sample_connect(struct sample_end *one, struct sample_end *other);
 
@@ -93,6 +103,13 @@ int sample_register(struct sample_end *end, const struct iovec *iov, size_t coun
 int sample_register_buffer(struct sample_end *end, void *buffer, size_t len, uint64_t access,
 			   struct fid_mr **mr);
 
+/*
+ * The same for len bytes at offset of a dma-buf, which the program sees at base (page aligned; NULL:
+ * not at all).  The descriptor fd may be closed right afterwards.
+ */
+int sample_register_dmabuf(struct sample_end *end, int fd, uint64_t offset, size_t len, void *base,
+			   uint64_t access, struct fid_mr **mr);
+
 /* Owner's side: fill in what the peer must know.  first is the region's first byte. */
 int sample_share(struct sample_end *end, struct fid_mr *mr, const void *first,
 		 struct sample_key *shared);
@@ -102,7 +119,7 @@ int sample_unuse(struct sample_end *end, const struct sample_key *shared, uint64
 
 /*
  * Wait for one completion.  -FI_EAVAIL: the operation failed, *error (may be NULL) says how;
- * -FI_ETIMEDOUT after SAMPLE_TIMEOUT_S.  Prints nothing.
+ * -FI_ETIMEDOUT after sample_timeout_s.  Prints nothing.
  */
 int sample_wait(struct sample_end *end, struct fi_cq_err_entry *error);
 /* sample_wait() after a call that returned posted; prints any failure under the call's name. */

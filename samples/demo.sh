@@ -19,13 +19,16 @@ usage()
 	builds the library in build/demo, and runs hmreg-rma on each profile of the software NIC.
 
 	Options, which hmreg-rma gets as they are:
-	  NAME, -d NAME        run on this profile only: sw-scalable, sw-verbs or sw-strict
+	  NAME, -d NAME        run on this NIC domain only: sw-scalable, sw-verbs, sw-strict, or an RDMA
+	                       device as \`hmreg-info' names it
 	  --min SIZE           smallest transfer in bytes, with suffix K, M or G (default 1)
 	  --max SIZE           largest transfer (default 16M)
 	  --iters N            latency iterations per size
 	  --ops LIST           any of write,read,atomic
 	  --json               print a JSON array with one object for each profile, and nothing else;
 	                       the other messages of this script go to standard error
+	  --server, --client HOST, --port P, --bind ADDRESS, --loop, --timeout S, --dmabuf
+	                       two processes over an RDMA device; the target's memory as a dma-buf
 	  -q, --no-progress, -l, -V, --iface KIND
 	After the first run, "$tool --help" explains each;
 	so does the manual page man/hmreg-rma.1.
@@ -50,10 +53,12 @@ read_options()
 		-d | --d | --de | --dev | --devi | --devic | --device) once=yes value=yes ;;
 		-d* | --d*=*) once=yes ;;
 		--j*) json=${json:-yes} ;;
+		--se*) once=yes ;;
+		--c*) once=yes value=yes ;;
 		-l | --l* | list) once=yes moves="" ;;
 		-V | --v*) once=yes moves="" json=no ;;
 		--*=*) ;;
-		--if* | --it* | --mi* | --ma* | --o*) value=yes ;;
+		--b* | --if* | --it* | --mi* | --ma* | --o* | --p* | --t*) value=yes ;;
 		-*) ;;
 		*) once=yes ;;
 		esac

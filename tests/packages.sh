@@ -2,7 +2,8 @@
 # The Debian packages that building and testing need, and the function that installs those missing.
 # Read by samples/demo.sh, tests/run.sh and tests/bench/run.sh:  . tests/packages.sh; hm_packages build
 
-# Set, package, and what shows that it is there: a program, a pkg-config module, or a trial compilation.
+# Set, package, and what shows that it is there: a program, a file, a header of C, a pkg-config module,
+# or a trial compilation.
 hm_package_list()
 {
 	cat <<-END
@@ -11,6 +12,8 @@ hm_package_list()
 	build	cmake			program cmake
 	build	make			program make
 	build	binutils		program ld
+	build	libibverbs-dev		header infiniband/verbs.h
+	build	librdmacm-dev		header rdma/rdma_cma.h
 	test	g++			compile g++
 	test	libcmocka-dev		module cmocka
 	test	pkg-config		program pkg-config
@@ -19,6 +22,15 @@ hm_package_list()
 	test	libclang-rt-14-dev	compile clang -fsanitize=fuzzer,address
 	test	clang-format		program clang-format
 	test	mandoc			program mandoc
+	vm	qemu-system-x86		program qemu-system-x86_64
+	vm	busybox-static		program busybox
+	vm	cpio			program cpio
+	vm	xz-utils		program xz
+	vm	zstd			program zstd
+	vm	python3			program python3
+	vm	iproute2		program rdma
+	vm	ibverbs-utils		program ibv_devinfo
+	vm	ibverbs-providers	file /etc/libibverbs.d/rxe.driver
 	END
 }
 
@@ -47,6 +59,8 @@ hm_present()
 	case $kind in
 	program) command -v "$1" >/dev/null 2>&1 ;;
 	module) command -v pkg-config >/dev/null 2>&1 && pkg-config --exists "$1" ;;
+	file) [ -e "$1" ] ;;
+	header) echo "#include <$1>" | gcc -x c -E - >/dev/null 2>&1 ;;
 	compile) hm_compiles "$@" ;;
 	esac
 }

@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# Builds the library in every way that is tested, and runs the tests: about 11 minutes on two cores.
+# Builds the library in every way that is tested, and runs the tests: about 15 minutes on two cores.
 # Usage: tests/run.sh [--soak] [GROUP...]
-#   GROUP   unit, conformance, fault, fuzz, stress, vm, checks or gpu (default: all of them; vm and
-#           gpu hold no test yet)
+#   GROUP   unit, conformance, fault, fuzz, stress, vm, checks or gpu (default: all of them; gpu holds
+#           no test yet; vm needs QEMU, and is skipped with the reason where it cannot be had)
 #   --soak  stress and fuzz for long: 10 minutes each program and build
 # Installs the Debian packages that are missing (as root or with sudo; needs no network when none is).
 # Builds in build/NAME; what each test said is kept in build/test-results, for tests/coverage too.
@@ -104,7 +104,8 @@ outcome()
 # functions STEP GROUP JUNIT LOG: a line for each test function, as tests/coverage reads them:
 # NIC, step, group, program, function, pass or fail or skip.  A program that fails after all its
 # functions passed (a leak found at the end, a crash) takes them with it.  What ran on one domain of
-# a NIC says so at the name's end, name[domain]; those of the software NIC start with "sw-".
+# a NIC says so at the name's end, name[domain]; those of the software NIC start with "sw-".  What ran in
+# the virtual machine and says nothing is about verbs.
 functions()
 {
 	awk -v OFS='\t' -v step="$1" -v group="$2" '
@@ -138,7 +139,8 @@ functions()
 			result = state[order[i]]
 			if (result == "pass" && !passed[part[1]] && !explained[part[1]])
 				result = "fail"
-			nic = part[2] ~ /\[/ && part[2] !~ /\[sw-/ ? "verbs" : "sw"
+			nic = part[2] ~ /\[/ ? (part[2] ~ /\[sw-/ ? "sw" : "verbs") : \
+				group == "vm" ? "verbs" : "sw"
 			print nic, step, group, part[1], part[2], result
 		}
 	}' "$3" "$4" >"$results/$1.$2.tsv"
@@ -222,6 +224,14 @@ explain()
 	{ print }' "$1" "$3" "$2" "$2"
 }
 
+# at_once GROUP: how many of its tests run at a time; a virtual machine takes two processors itself.
+at_once()
+{
+	jobs=$(hm_jobs)
+	[ "$1" != vm ] || [ "$jobs" -le 2 ] || jobs=2
+	echo "$jobs"
+}
+
 # run_tests STEP FOLDER GROUPS...: the tests of these groups that are built in the folder.
 run_tests()
 {
@@ -234,7 +244,7 @@ run_tests()
 		said=$folder/Testing/Temporary/LastTest.log
 		rm -f "$junit" "$said"
 		begin "$step: $group"
-		ctest --test-dir "$folder" -L "^$group\$" -j "$(hm_jobs)" --timeout "$timeout" \
+		ctest --test-dir "$folder" -L "^$group\$" -j "$(at_once "$group")" --timeout "$timeout" \
 			--output-on-failure --output-junit "$PWD/$junit" >"$log" 2>&1
 		status=$?
 		set_counts "$junit" "$said"
@@ -293,10 +303,50 @@ valgrind_step()
 	cmake -DHMREG_TEST_WRAPPER= build/debug >/dev/null
 }
 
+# The virtual machine's image, and before it the packages that it takes.  77: not on this machine.
+vm_image()
+{
+	obstacle=$(
+		. tests/vm/lib.sh
+		hm_vm_obstacle
+	)
+	if [ -n "$obstacle" ] || ! hm_packages vm; then
+		echo "No virtual machine: ${obstacle:-its packages cannot be installed}"
+		return 77
+	fi
+	tests/vm/build.sh
+}
+
+# Where there can be no virtual machine, the reason is said, and that counts as one skipped test.
+vm_step()
+{
+	[ -n "$(chosen vm)" ] || return 0
+	start=$(now)
+	log=$results/machine.vm.log
+	begin "virtual machine"
+	vm_image >"$log" 2>&1
+	case $? in
+	0)
+		say "virtual machine" "image is ready" $(($(now) - start))
+		step release vm -- -DHMREG_BUILD_TESTS=ON
+		;;
+	77)
+		say "virtual machine" "skipped:" $(($(now) - start))
+		tail -n 2 "$log"
+		skipped=$((skipped + 1))
+		;;
+	*)
+		say "virtual machine" "FAILED, see $log" $(($(now) - start))
+		tail -n 30 "$log"
+		failed=$((failed + 1))
+		;;
+	esac
+}
+
 # Groups whose tests need a machine of their own.
 empty_groups()
 {
-	for group in $(chosen vm gpu); do
+	for group in $(chosen gpu); do
 		say "$group" "holds no test yet: skipped" 0
 		skipped=$((skipped + 1))
 	done
@@ -327,6 +377,7 @@ run_all()
 	[ -n "$soak" ] || export HMREG_STRESS_SECONDS=10
 	step tsan stress -- $layout
 	step fuzz fuzz -- $layout
+	vm_step
 	empty_groups
 }
 

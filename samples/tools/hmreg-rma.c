@@ -6,31 +6,50 @@
 #define _POSIX_C_SOURCE 200809L
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "../common.h"
 #include "rma.h"
 
-/* Say on stderr which domains there would be. */
-static void print_choices(const char *wanted)
+#define TWO_PROCESS_TIMEOUT_S 30
+
+/* The software NIC's domains live in one process. */
+static bool is_software(const struct fi_info *info)
 {
-	const char *separator = "";
+	return !strcmp(info->fabric_attr->name, "hmreg-sw");
+}
+
+/* Say on stderr which domains there would be. */
+static void print_choices(const struct rma_options *options)
+{
+	bool two = options->server || options->host;
+	const char *separator = "; there is: ";
 	struct fi_info *list, *info;
 
-	if (wanted)
-		fprintf(stderr, "hmreg-rma: no NIC domain '%s' with the operations asked for",
-			wanted);
+	fputs("hmreg-rma: ", stderr);
+	if (options->device)
+		fprintf(stderr, "no NIC domain '%s' ", options->device);
 	else
-		fputs("hmreg-rma: no NIC offers the operations asked for", stderr);
+		fprintf(stderr, "no %s ", two ? "RDMA device" : "NIC domain");
+	if (options->host)
+		fprintf(stderr, "that reaches %s ", options->host);
+	else if (options->bind)
+		fprintf(stderr, "with the address %s ", options->bind);
+	fputs("offers the operations asked for", stderr);
+	if (two && !options->device)
+		fputs(" (the software NIC works within one process only)", stderr);
 	if (sample_find(NULL, 0, &list)) {
 		fputs("; none was found at all\n", stderr);
 		return;
 	}
-	fputs("; there is: ", stderr);
 	for (info = list; info; info = info->next) {
+		if (two && is_software(info))
+			continue;
 		fprintf(stderr, "%s%s", separator, info->domain_attr->name);
 		separator = ", ";
 	}
-	fputc('\n', stderr);
+	fputs("\nhmreg-rma: `hmreg-info' tells of each device what it can do, or why not\n",
+	      stderr);
 	fi_freeinfo(list);
 }
 
@@ -64,33 +83,70 @@ static enum rma_exit list_domains(const struct rma_options *options)
 	return finish_output() ? RMA_EXIT_LIBRARY : RMA_EXIT_OK;
 }
 
+/* The list begins with a domain that these options can run on; those before it are let go. */
+static int find_once(const struct rma_options *options, struct fi_info **info)
+{
+	uint64_t flags = options->server ? FI_SOURCE : 0;
+	bool two = options->server || options->host;
+	struct fi_info *next;
+	int ret = sample_find_at(options->device, rma_caps(options),
+				 options->server ? options->bind : options->host,
+				 two ? options->port : NULL, flags, info);
+
+	while (!ret && two && *info && is_software(*info)) {
+		next = (*info)->next;
+		(*info)->next = NULL;
+		fi_freeinfo(*info);
+		*info = next;
+	}
+	return !ret && !*info ? -FI_ENODATA : ret;
+}
+
+/* Atomics that nobody asked for are left out where no NIC has them. */
+static int find(struct rma_options *options, struct fi_info **info)
+{
+	int ret = find_once(options, info);
+
+	if (ret != -FI_ENODATA || options->ops_given)
+		return ret;
+	options->ops &= ~RMA_OP_ATOMIC;
+	ret = find_once(options, info);
+	if (ret)
+		options->ops |= RMA_OP_ATOMIC;
+	return ret;
+}
+
 /* Run on the first domain that fits, and print the result. */
-static enum rma_exit run_and_report(const struct rma_options *options)
+static enum rma_exit run_and_report(const struct rma_options *options, const struct fi_info *info)
 {
 	struct rma_result result;
-	struct fi_info *info;
-	enum rma_exit status;
-	int ret;
+	enum rma_exit status = rma_run(options, info, &result);
 
-	ret = sample_find(options->device, rma_caps(options->ops), &info);
-	if (ret == -FI_ENODATA) {
-		print_choices(options->device);
+	if (status != RMA_EXIT_OK && status != RMA_EXIT_WRONG_DATA)
+		return status;
+	if (options->json)
+		rma_report_json(stdout, info, &result);
+	else if (!options->quiet)
+		rma_report_table(stdout, info, &result);
+	free(result.rows);
+	return finish_output() ? RMA_EXIT_LIBRARY : status;
+}
+
+static enum rma_exit find_and_run(struct rma_options *options)
+{
+	enum rma_exit status;
+	struct fi_info *info;
+	int ret = find(options, &info);
+
+	if (ret == -FI_ENODATA || ret == -FI_ENODEV || ret == -FI_EACCES) {
+		print_choices(options);
 		return RMA_EXIT_NO_NIC;
 	}
 	if (ret) {
 		sample_fail("fi_getinfo", ret);
 		return RMA_EXIT_LIBRARY;
 	}
-	status = rma_run(options, info, &result);
-	if (status == RMA_EXIT_OK || status == RMA_EXIT_WRONG_DATA) {
-		if (options->json)
-			rma_report_json(stdout, info, &result);
-		else if (!options->quiet)
-			rma_report_table(stdout, info, &result);
-		free(result.rows);
-		if (finish_output())
-			status = RMA_EXIT_LIBRARY;
-	}
+	status = options->server ? rma_serve(options, info) : run_and_report(options, info);
 	fi_freeinfo(info);
 	return status;
 }
@@ -110,5 +166,9 @@ int main(int argc, char **argv)
 	}
 	if (options.list)
 		return list_domains(&options);
-	return run_and_report(&options);
+	if (options.timeout_s)
+		sample_timeout_s = options.timeout_s;
+	else if (options.server || options.host)
+		sample_timeout_s = TWO_PROCESS_TIMEOUT_S;
+	return find_and_run(&options);
 }

@@ -1,5 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* hmreg-rma: what its source files share.  Flow: options -> run (rows) -> report. */
+/*
+ * hmreg-rma: what its source files share.  Flow: options -> run (rows) -> report, or options -> serve.
+ *
+ *   rma_run.c     rounds: contents before and after, timing, the check of every byte
+ *   rma_ops.c     the operations: posting, completion, limits
+ *   rma_target.c  the target's side of a run: in this process, or by messages to a server
+ *   rma_memory.c  the memory behind it: host memory or a dma-buf, registered and checked
+ *   rma_talk.c    messages between client and server
+ *   rma_server.c  the server
+ */
 #ifndef HMREG_RMA_H
 #define HMREG_RMA_H
 
@@ -29,6 +38,13 @@ struct rma_options {
 	size_t min, max;	 /* bytes */
 	unsigned int iterations; /* 0: chosen by size */
 	unsigned int ops;	 /* RMA_OP_... */
+	bool ops_given;		 /* not the default */
+	const char *host;	 /* client: where the server is; NULL: both ends in this process */
+	const char *bind;	 /* server: its address, NULL: the NIC's own */
+	const char *port;	 /* of the server, in digits */
+	unsigned int timeout_s;	 /* longest wait for the peer; 0: not given */
+	bool server, loop;	 /* loop: serve one client after the other */
+	bool dmabuf;		 /* the target's memory is a dma-buf */
 	bool list, json, quiet, progress;
 };
 
@@ -55,7 +71,9 @@ struct rma_row {
 struct rma_result {
 	struct rma_row *rows; /* owned */
 	size_t count;
-	bool verified; /* all of them */
+	bool verified;	  /* all of them */
+	bool dmabuf;	  /* the target's memory is one */
+	char server[128]; /* its domain's name, "" where both ends are here */
 };
 
 /*
@@ -65,11 +83,14 @@ struct rma_result {
 enum rma_exit rma_run(const struct rma_options *options, const struct fi_info *info,
 		      struct rma_result *result);
 
-/* Lines that the table will have; 0: no operation fits any of the sizes. */
-size_t rma_count_rows(const struct rma_options *options);
+/* Could any operation run at any of the sizes? */
+bool rma_any_row(const struct rma_options *options);
 
-/* The capabilities that these RMA_OP_ bits need. */
-uint64_t rma_caps(unsigned int ops);
+/* Serve one client, or (loop) one after the other, on the domain of info. */
+enum rma_exit rma_serve(const struct rma_options *options, const struct fi_info *info);
+
+/* The capabilities that this run needs. */
+uint64_t rma_caps(const struct rma_options *options);
 
 void rma_report_list(FILE *out, const struct fi_info *list);
 void rma_report_list_json(FILE *out, const struct fi_info *list);
@@ -77,7 +98,5 @@ void rma_report_table(FILE *out, const struct fi_info *info, const struct rma_re
 void rma_report_json(FILE *out, const struct fi_info *info, const struct rma_result *result);
 /* Redraw the bar on stderr; total 0 wipes it away. */
 void rma_report_progress(size_t done, size_t total, size_t size, const char *operation);
-/* "4 KiB": bytes in the largest binary unit that they are a multiple of. */
-const char *rma_size_text(size_t size, char *text, size_t room);
 
 #endif

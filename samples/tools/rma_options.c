@@ -12,29 +12,37 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "../common.h"
+#include "tool_text.h"
 
 #define DEFAULT_MAX    ((size_t)16 << 20)
 #define MAX_ITERATIONS 1000000u
 
+#define DEFAULT_PORT "47592"
+#define MAX_TIMEOUT  86400u
+
 static const char usage_line[] =
-	"usage: hmreg-rma [NAME | -d NAME] [--iface system] [--min SIZE] [--max SIZE] [--iters N]\n"
-	"                 [--ops LIST] [--json] [--quiet] [--no-progress]\n"
+	"usage: hmreg-rma [NAME | -d NAME] [--iface system] [--dmabuf] [--min SIZE] [--max SIZE]\n"
+	"                 [--iters N] [--ops LIST] [--json] [--quiet] [--no-progress]\n"
+	"       hmreg-rma [-d NAME] --server [--bind ADDRESS] [--port P] [--loop] [--dmabuf] ...\n"
+	"       hmreg-rma [-d NAME] --client HOST [--port P] ...\n"
 	"       hmreg-rma list [--json]\n";
 
 static const char help_text[] =
 	"\n"
-	"Registers memory at two endpoints of one NIC, moves data between them by write, read and\n"
-	"atomic operations, checks every byte, and prints what each size took.\n"
+	"Registers memory at two endpoints, moves data between them by write, read and atomic\n"
+	"operations, checks every byte, and prints what each size took.  Both ends are in this\n"
+	"process, or one is a server in another process or machine, over an RDMA device.\n"
 	"\n"
 	"  NAME\n"
 	"  -d, --device NAME   NIC domain to use, as `hmreg-rma list' names it (default: the "
 	"first)\n"
 	"      --iface NAME    kind of memory; system (host memory) is the one that there is now\n"
+	"      --dmabuf        the target's memory is a dma-buf from /dev/udmabuf or "
+	"/dev/dma_heap\n"
 	"      --min SIZE      smallest transfer in bytes, with suffix K, M or G (default 1)\n"
 	"      --max SIZE      largest transfer (default 16M); sizes grow by a factor of 8\n"
 	"      --iters N       latency iterations per size (default: chosen by size)\n"
-	"      --ops LIST      any of write,read,atomic (default all three)\n"
+	"      --ops LIST      any of write,read,atomic (default: all that the NIC has)\n"
 	"      --json          print one JSON object instead of the table; with list, an array\n"
 	"  -q, --quiet         print no table: the exit status tells\n"
 	"      --no-progress   no progress bar, even on a terminal\n"
@@ -42,9 +50,18 @@ static const char help_text[] =
 	"  -h, --help          print this text\n"
 	"  -V, --version       print the version of the interface and of the library\n"
 	"\n"
+	"Two processes, each with an RDMA device:\n"
+	"      --server        have the target's memory, serve one client, and stop\n"
+	"      --client HOST   run the operations on the server at this host name or address\n"
+	"      --port P        port of the server on the RDMA fabric (default " DEFAULT_PORT ")\n"
+	"      --bind ADDRESS  server: IPv4 or IPv6 address to have (default: the NIC's first)\n"
+	"      --loop          server: serve one client after the other, without end\n"
+	"      --timeout S     longest wait for the other end in seconds (default 30; a server\n"
+	"                      waits for a client without end unless this is given)\n"
+	"\n"
 	"Exit status: 0 every byte was right, 1 some byte was wrong, 2 wrong options, 3 no such "
 	"NIC,\n"
-	"4 a library call failed.\n";
+	"4 a library call failed, or the other end did not answer.\n";
 
 enum {
 	OPTION_IFACE = 256,
@@ -53,7 +70,14 @@ enum {
 	OPTION_ITERS,
 	OPTION_OPS,
 	OPTION_JSON,
-	OPTION_NO_PROGRESS
+	OPTION_NO_PROGRESS,
+	OPTION_DMABUF,
+	OPTION_SERVER,
+	OPTION_CLIENT,
+	OPTION_PORT,
+	OPTION_BIND,
+	OPTION_LOOP,
+	OPTION_TIMEOUT
 };
 
 static const struct option long_options[] = {
@@ -66,6 +90,13 @@ static const struct option long_options[] = {
 	{ "json", no_argument, NULL, OPTION_JSON },
 	{ "quiet", no_argument, NULL, 'q' },
 	{ "no-progress", no_argument, NULL, OPTION_NO_PROGRESS },
+	{ "dmabuf", no_argument, NULL, OPTION_DMABUF },
+	{ "server", no_argument, NULL, OPTION_SERVER },
+	{ "client", required_argument, NULL, OPTION_CLIENT },
+	{ "port", required_argument, NULL, OPTION_PORT },
+	{ "bind", required_argument, NULL, OPTION_BIND },
+	{ "loop", no_argument, NULL, OPTION_LOOP },
+	{ "timeout", required_argument, NULL, OPTION_TIMEOUT },
 	{ "list", no_argument, NULL, 'l' },
 	{ "help", no_argument, NULL, 'h' },
 	{ "version", no_argument, NULL, 'V' },
@@ -115,16 +146,18 @@ static bool parse_size(const char *text, size_t *size)
 	return true;
 }
 
-static enum rma_parse parse_iterations(const char *text, unsigned int *iterations)
+/* A number from 1 to most. */
+static enum rma_parse parse_number(const char *option, const char *text, unsigned int most,
+				   unsigned int *number)
 {
 	unsigned long value;
 	char *end;
 
 	errno = 0;
 	value = strtoul(text, &end, 10);
-	if (!isdigit((unsigned char)*text) || *end || errno || !value || value > MAX_ITERATIONS)
-		return refuse("--iters '%s' is not a number from 1 to %u", text, MAX_ITERATIONS);
-	*iterations = (unsigned int)value;
+	if (!isdigit((unsigned char)*text) || *end || errno || !value || value > most)
+		return refuse("%s '%s' is not a number from 1 to %u", option, text, most);
+	*number = (unsigned int)value;
 	return RMA_PARSE_RUN;
 }
 
@@ -180,24 +213,30 @@ static enum rma_parse apply_size(const char *option, const char *text, size_t *s
 	return RMA_PARSE_RUN;
 }
 
-/* The library's own version stands in the entry of its provider, which needs no NIC. */
-static enum rma_parse print_version(void)
+/* What concerns two processes. */
+static enum rma_parse apply_two(int option, struct rma_options *options)
 {
-	uint32_t interface = fi_version(), library;
-	struct fi_info *info;
-	int ret;
+	unsigned int number;
 
-	printf("hmreg-rma: libfabric interface %u.%u", FI_MAJOR(interface), FI_MINOR(interface));
-	ret = fi_getinfo(SAMPLE_API_VERSION, NULL, NULL, FI_PROV_ATTR_ONLY, NULL, &info);
-	if (ret) {
-		printf(", library version unknown (fi_getinfo: %s)\n", fi_strerror(-ret));
-		return RMA_PARSE_DONE;
+	switch (option) {
+	case OPTION_SERVER:
+		options->server = true;
+		return RMA_PARSE_RUN;
+	case OPTION_CLIENT:
+		options->host = optarg;
+		return *optarg ? RMA_PARSE_RUN : refuse("--client needs a host");
+	case OPTION_PORT:
+		options->port = optarg;
+		return parse_number("--port", optarg, 65535, &number);
+	case OPTION_BIND:
+		options->bind = optarg;
+		return *optarg ? RMA_PARSE_RUN : refuse("--bind needs an address");
+	case OPTION_LOOP:
+		options->loop = true;
+		return RMA_PARSE_RUN;
+	default:
+		return parse_number("--timeout", optarg, MAX_TIMEOUT, &options->timeout_s);
 	}
-	library = info->fabric_attr->prov_version;
-	printf(", library %s %u.%u\n", info->fabric_attr->prov_name, FI_MAJOR(library),
-	       FI_MINOR(library));
-	fi_freeinfo(info);
-	return RMA_PARSE_DONE;
 }
 
 /* One option of the command line. */
@@ -214,8 +253,9 @@ static enum rma_parse apply(int option, char **argv, struct rma_options *options
 	case OPTION_MAX:
 		return apply_size("--max", optarg, &options->max);
 	case OPTION_ITERS:
-		return parse_iterations(optarg, &options->iterations);
+		return parse_number("--iters", optarg, MAX_ITERATIONS, &options->iterations);
 	case OPTION_OPS:
+		options->ops_given = true;
 		return parse_ops(optarg, &options->ops);
 	case OPTION_JSON:
 		options->json = true;
@@ -226,6 +266,16 @@ static enum rma_parse apply(int option, char **argv, struct rma_options *options
 	case OPTION_NO_PROGRESS:
 		options->progress = false;
 		return RMA_PARSE_RUN;
+	case OPTION_DMABUF:
+		options->dmabuf = true;
+		return RMA_PARSE_RUN;
+	case OPTION_SERVER:
+	case OPTION_CLIENT:
+	case OPTION_PORT:
+	case OPTION_BIND:
+	case OPTION_LOOP:
+	case OPTION_TIMEOUT:
+		return apply_two(option, options);
 	case 'l':
 		options->list = true;
 		return RMA_PARSE_RUN;
@@ -233,7 +283,8 @@ static enum rma_parse apply(int option, char **argv, struct rma_options *options
 		printf("%s%s", usage_line, help_text);
 		return RMA_PARSE_DONE;
 	case 'V':
-		return print_version();
+		tool_print_version("hmreg-rma");
+		return RMA_PARSE_DONE;
 	case ':':
 		return refuse("option '%s' needs a value", argv[optind - 1]);
 	default:
@@ -241,6 +292,25 @@ static enum rma_parse apply(int option, char **argv, struct rma_options *options
 			return refuse("there is no option '-%c'", optopt);
 		return refuse("'%s' is no option, or not one that takes a value", argv[optind - 1]);
 	}
+}
+
+static enum rma_parse check_two(const struct rma_options *options)
+{
+	bool two = options->server || options->host;
+
+	if (options->server && options->host)
+		return refuse("--server and --client are for two processes");
+	if (!two && (options->port || options->bind || options->loop || options->timeout_s))
+		return refuse("--port, --bind, --loop and --timeout go with --server or --client");
+	if (!options->server && (options->bind || options->loop))
+		return refuse("--bind and --loop go with --server");
+	if (options->host && options->dmabuf)
+		return refuse("--dmabuf goes with --server: the memory is there");
+	if (two && options->device && !strncmp(options->device, "sw-", 3))
+		return refuse("%s is a domain of the software NIC, which works within one process; "
+			      "two processes need an RDMA device",
+			      options->device);
+	return RMA_PARSE_RUN;
 }
 
 /* Mistakes that show only when all options are known. */
@@ -252,16 +322,16 @@ static enum rma_parse check(const struct rma_options *options)
 
 	if (options->min > options->max)
 		return refuse("--min %s is larger than --max %s",
-			      rma_size_text(options->min, text[0], sizeof(text[0])),
-			      rma_size_text(options->max, text[1], sizeof(text[1])));
+			      tool_size_text(options->min, text[0], sizeof(text[0])),
+			      tool_size_text(options->max, text[1], sizeof(text[1])));
 	if (options->max > have / 4)
 		return refuse("%s are more than a quarter of this machine's memory, %llu MiB",
-			      rma_size_text(options->max, text[0], sizeof(text[0])), have >> 20);
-	if (!rma_count_rows(options))
+			      tool_size_text(options->max, text[0], sizeof(text[0])), have >> 20);
+	if (!options->server && !rma_any_row(options))
 		return refuse("no operation fits: atomics need a size that is a multiple of 8");
 	if (options->json && options->quiet)
 		return refuse("--json and --quiet exclude each other");
-	return RMA_PARSE_RUN;
+	return check_two(options);
 }
 
 /* A word that is no option: the domain's name, or "list". */
@@ -303,5 +373,8 @@ enum rma_parse rma_options_parse(int argc, char **argv, struct rma_options *opti
 		options->max = options->min > DEFAULT_MAX ? options->min : DEFAULT_MAX;
 	if (!options->min)
 		options->min = 1;
-	return check(options);
+	parse = check(options);
+	if (!options->port)
+		options->port = DEFAULT_PORT;
+	return parse;
 }

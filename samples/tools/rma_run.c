@@ -13,200 +13,32 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
-
-#include <rdma/fi_atomic.h>
-#include <rdma/fi_rma.h>
 
 #include "../common.h"
 #include "rma_content.h"
+#include "rma_memory.h"
+#include "rma_ops.h"
+#include "rma_target.h"
+#include "rma_time.h"
 
-#define PAGE	    4096
 #define SIZE_FACTOR 8
 #define ROUND_BYTES ((size_t)16 << 20) /* about what all rounds of a kind move at one size */
 #define SMALL_SIZE  4096	       /* up to here several operations share two clock reads */
 #define SMALL_GROUP 15
-#define RUNS	    3 /* back to back */
-#define REG_GROUP   16
-#define REG_SAMPLES 15
-
-enum kind {
-	KIND_WRITE,
-	KIND_READ,
-	KIND_SUM,
-	KIND_BXOR,
-	KIND_FETCH_SUM,
-	KIND_SWAP,
-	KIND_COUNT
-};
-
-static const struct {
-	const char *name, *call;
-	unsigned int op;
-} kinds[KIND_COUNT] = {
-	[KIND_WRITE] = { "write", "fi_write", RMA_OP_WRITE },
-	[KIND_READ] = { "read", "fi_read", RMA_OP_READ },
-	[KIND_SUM] = { "atomic sum", "fi_atomic", RMA_OP_ATOMIC },
-	[KIND_BXOR] = { "atomic bxor", "fi_atomic", RMA_OP_ATOMIC },
-	[KIND_FETCH_SUM] = { "fetch sum", "fi_fetch_atomic", RMA_OP_ATOMIC },
-	[KIND_SWAP] = { "compare swap", "fi_compare_atomic", RMA_OP_ATOMIC },
-};
-
-/* data[0 .. size) with guard words right before and right behind it. */
-struct buffer {
-	uint8_t *block; /* owned */
-	uint8_t *data;
-};
-
-/* The words that fetching and comparing operations need at the initiator. */
-struct words {
-	uint64_t result, compare;
-};
+#define RUNS	    3	 /* back to back */
+#define MOST_LOCAL  1000 /* iterations that are chosen by size */
+#define MOST_REMOTE 100	 /* where each takes questions to a server */
 
 struct bench {
 	const struct rma_options *options;
-	struct sample_end initiator, target;
-	struct buffer local, remote;
-	struct words *words;	  /* owned */
-	struct fid_mr *words_mr;  /* for all sizes */
-	struct fid_mr *local_mr;  /* for the present size */
-	struct fid_mr *remote_mr; /* the same */
-	struct sample_key shared;
-	uint64_t address, key;	      /* of the target's first byte */
-	size_t chunk[KIND_COUNT];     /* most bytes that one call may move */
-	size_t done, total;	      /* rows, for the progress bar */
-	uint64_t seed;		      /* of the next round's contents */
-	double register_ns, close_ns; /* at the present size */
+	struct sample_end initiator;
+	struct rma_target target;
+	struct rma_buffer local;
+	struct rma_path path;		    /* for the present size */
+	struct rma_registration registered; /* the same */
+	size_t done, total;		    /* rows, for the progress bar */
+	uint64_t seed;			    /* of the next round's contents */
 };
-
-static uint64_t now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
-
-static int compare_doubles(const void *left, const void *right)
-{
-	double l = *(const double *)left, r = *(const double *)right;
-
-	return (l > r) - (l < r);
-}
-
-static double median(double *values, size_t count)
-{
-	qsort(values, count, sizeof(*values), compare_doubles);
-	return count % 2 ? values[count / 2] : (values[count / 2 - 1] + values[count / 2]) / 2;
-}
-
-/* ---- transfers ---- */
-
-static bool fits(enum kind kind, size_t size)
-{
-	switch (kind) {
-	case KIND_WRITE:
-	case KIND_READ:
-		return true;
-	case KIND_SUM:
-	case KIND_BXOR:
-		return size % 8 == 0;
-	default:
-		return size == 8;
-	}
-}
-
-/* Start the operation on len bytes from offset on. */
-static ssize_t post(struct bench *s, enum kind kind, size_t offset, size_t len)
-{
-	struct fid_ep *ep = s->initiator.ep;
-	fi_addr_t peer = s->initiator.peer;
-	void *desc = fi_mr_desc(s->local_mr), *words_desc = fi_mr_desc(s->words_mr);
-	uint8_t *data = s->local.data + offset;
-	uint64_t address = s->address + offset;
-
-	switch (kind) {
-	case KIND_WRITE:
-		return fi_write(ep, data, len, desc, peer, address, s->key, NULL);
-	case KIND_READ:
-		return fi_read(ep, data, len, desc, peer, address, s->key, NULL);
-	case KIND_SUM:
-		return fi_atomic(ep, data, len / 8, desc, peer, address, s->key, FI_UINT64, FI_SUM,
-				 NULL);
-	case KIND_BXOR:
-		return fi_atomic(ep, data, len / 8, desc, peer, address, s->key, FI_UINT64, FI_BXOR,
-				 NULL);
-	case KIND_FETCH_SUM:
-		return fi_fetch_atomic(ep, data, len / 8, desc, &s->words->result, words_desc, peer,
-				       address, s->key, FI_UINT64, FI_SUM, NULL);
-	default:
-		return fi_compare_atomic(ep, data, len / 8, desc, &s->words->compare, words_desc,
-					 &s->words->result, words_desc, peer, address, s->key,
-					 FI_UINT64, FI_CSWAP, NULL);
-	}
-}
-
-/* Wait for count operations that are under way. */
-static int finish(struct bench *s, enum kind kind, size_t count)
-{
-	int ret = 0;
-
-	for (; !ret && count; count--)
-		ret = sample_finish(&s->initiator, kinds[kind].call, 0);
-	return ret;
-}
-
-/*
- * post(), again and again while the NIC has no room: each completion makes some.  *under_way counts
- * the operations that have not been waited for.
- */
-static int post_patiently(struct bench *s, enum kind kind, size_t offset, size_t len,
-			  size_t *under_way)
-{
-	uint64_t give_up = 0;
-	ssize_t ret;
-
-	while ((ret = post(s, kind, offset, len)) == -FI_EAGAIN) {
-		if (*under_way) {
-			ret = finish(s, kind, 1);
-			if (ret)
-				return (int)ret;
-			--*under_way;
-		} else if (!give_up) {
-			give_up = now_ns() + SAMPLE_TIMEOUT_S * UINT64_C(1000000000);
-		} else if (now_ns() > give_up) {
-			break;
-		}
-	}
-	if (ret)
-		return sample_fail(kinds[kind].call, ret);
-	++*under_way;
-	return 0;
-}
-
-/*
- * Run the operation n times over size bytes: each finished before the next starts, or (pipelined)
- * as many under way as the NIC takes.
- */
-static int transfer(struct bench *s, enum kind kind, size_t size, unsigned int n, bool pipelined)
-{
-	size_t offset, len, under_way = 0;
-	int ret;
-
-	for (; n; n--) {
-		for (offset = 0; offset < size; offset += len) {
-			len = size - offset < s->chunk[kind] ? size - offset : s->chunk[kind];
-			ret = post_patiently(s, kind, offset, len, &under_way);
-			if (!ret && !pipelined) {
-				ret = finish(s, kind, under_way);
-				under_way = 0;
-			}
-			if (ret)
-				return ret;
-		}
-	}
-	return finish(s, kind, under_way);
-}
 
 /* ---- rounds ---- */
 
@@ -216,7 +48,7 @@ struct round {
 	bool swaps;			    /* KIND_SWAP: the comparison holds */
 };
 
-static struct round plan(struct bench *s, enum kind kind, unsigned int n)
+static struct round plan(struct bench *s, enum rma_kind kind, unsigned int n)
 {
 	uint64_t seed = s->seed, operand = seed + UINT64_C(0x100000000);
 	const struct content plain = { .seed = seed };
@@ -245,89 +77,80 @@ static struct round plan(struct bench *s, enum kind kind, unsigned int n)
 	}
 }
 
-static void prepare(struct bench *s, const struct round *r, size_t size)
+static int prepare(struct bench *s, const struct round *r, size_t size)
 {
 	uint64_t target_word = content_word(&r->remote[0], 0);
+	int ret = rma_buffer_fill(&s->local, size, LOCAL_SALT, &r->local[0]);
 
-	fill(s->local.data, size, &r->local[0]);
-	fill(s->remote.data, size, &r->remote[0]);
-	set_guards(s->local.data, size, LOCAL_SALT);
-	set_guards(s->remote.data, size, REMOTE_SALT);
-	s->words->result = ~target_word;
-	s->words->compare = r->swaps ? target_word : ~target_word;
+	if (ret)
+		return ret;
+	s->path.words->result = ~target_word;
+	s->path.words->compare = r->swaps ? target_word : ~target_word;
+	return rma_target_fill(&s->target, size, &r->remote[0]);
 }
 
 /* Is the word that the last of n operations brought back one that the target held before it? */
-static bool result_right(const struct bench *s, enum kind kind, const struct round *r,
+static bool result_right(const struct bench *s, enum rma_kind kind, const struct round *r,
 			 unsigned int n, bool pipelined)
 {
-	uint64_t start = content_word(&r->remote[0], 0);
+	uint64_t start = content_word(&r->remote[0], 0), result = s->path.words->result;
 	uint64_t operand = content_word(&r->local[0], 0);
 	unsigned int k;
 
 	if (kind == KIND_SWAP) {
 		if (!r->swaps || n == 1)
-			return s->words->result == start;
-		return s->words->result == operand || (pipelined && s->words->result == start);
+			return result == start;
+		return result == operand || (pipelined && result == start);
 	}
 	if (kind != KIND_FETCH_SUM)
 		return true;
 	if (!pipelined)
-		return s->words->result == start + (n - 1) * operand;
+		return result == start + (n - 1) * operand;
 	/* Operations under way together may write their results in any order. */
 	for (k = 0; k < n; k++) {
-		if (s->words->result == start + k * operand)
+		if (result == start + k * operand)
 			return true;
 	}
 	return false;
 }
 
-static bool side_right(const char *side, const uint8_t *data, size_t size, uint64_t salt,
-		       const struct content *c)
+static int verify(struct bench *s, enum rma_kind kind, const struct round *r, size_t size,
+		  unsigned int n, bool pipelined, bool *right)
 {
-	size_t wrong = first_difference(data, size, c);
+	struct rma_check remote, local;
+	int ret = rma_target_check(&s->target, size, &r->remote[1], &remote);
 
-	if (wrong < size)
-		fprintf(stderr, "%s buffer: byte %zu of %zu is wrong (0x%02x); ", side, wrong, size,
-			data[wrong]);
-	if (!guards_intact(data, size, salt)) {
-		fprintf(stderr, "%s buffer: guard words were overwritten; ", side);
-		return false;
-	}
-	return wrong == size;
-}
-
-static bool verify(const struct bench *s, enum kind kind, const struct round *r, size_t size,
-		   unsigned int n, bool pipelined)
-{
-	bool right = side_right("target", s->remote.data, size, REMOTE_SALT, &r->remote[1]);
-
-	right &= side_right("initiator", s->local.data, size, LOCAL_SALT, &r->local[1]);
+	if (!ret)
+		ret = rma_buffer_check(&s->local, size, LOCAL_SALT, &r->local[1], &local);
+	if (ret)
+		return ret;
+	rma_check_print(&remote, "target", size);
+	rma_check_print(&local, "initiator", size);
+	*right = rma_check_right(&remote, size) && rma_check_right(&local, size);
 	if (!result_right(s, kind, r, n, pipelined)) {
 		fputs("the value brought back is wrong; ", stderr);
-		right = false;
+		*right = false;
 	}
-	if (!right)
-		fprintf(stderr, "after %u x %s of %zu bytes%s\n", n, kinds[kind].name, size,
+	if (!*right)
+		fprintf(stderr, "after %u x %s of %zu bytes%s\n", n, rma_kinds[kind].name, size,
 			pipelined ? ", back to back" : "");
-	return right;
+	return 0;
 }
 
 /* One round.  *ns is the time that all n operations took. */
-static int run_round(struct bench *s, enum kind kind, size_t size, unsigned int n, bool pipelined,
-		     double *ns, bool *right)
+static int run_round(struct bench *s, enum rma_kind kind, size_t size, unsigned int n,
+		     bool pipelined, double *ns, bool *right)
 {
 	struct round r = plan(s, kind, n);
 	uint64_t start;
-	int ret;
+	int ret = prepare(s, &r, size);
 
-	prepare(s, &r, size);
+	if (ret)
+		return ret;
 	start = now_ns();
-	ret = transfer(s, kind, size, n, pipelined);
+	ret = rma_transfer(&s->path, kind, size, n, pipelined);
 	*ns = (double)(now_ns() - start);
-	if (!ret)
-		*right = verify(s, kind, &r, size, n, pipelined);
-	return ret;
+	return ret ? ret : verify(s, kind, &r, size, n, pipelined, right);
 }
 
 static unsigned int clamp(size_t value, unsigned int low, unsigned int high)
@@ -336,7 +159,7 @@ static unsigned int clamp(size_t value, unsigned int low, unsigned int high)
 }
 
 /* All rounds of one kind at one size; stops at the first wrong byte. */
-static int run_kind(struct bench *s, enum kind kind, size_t size, struct rma_row *row)
+static int run_kind(struct bench *s, enum rma_kind kind, size_t size, struct rma_row *row)
 {
 	unsigned int group = size <= SMALL_SIZE ? SMALL_GROUP : 1;
 	unsigned int back_to_back = clamp(ROUND_BYTES / RUNS / size, 3, 2001) | 1;
@@ -345,13 +168,19 @@ static int run_kind(struct bench *s, enum kind kind, size_t size, struct rma_row
 	int ret;
 
 	if (!iterations)
-		iterations = clamp(ROUND_BYTES / size, 3, 1000);
+		iterations =
+			clamp(ROUND_BYTES / size, 3, s->target.remote ? MOST_REMOTE : MOST_LOCAL);
 	times = calloc(iterations, sizeof(*times));
 	if (!times)
 		return sample_fail("calloc", -FI_ENOMEM);
-	*row = (struct rma_row){
-		size, kinds[kind].name, s->register_ns, s->close_ns, 0, 0, iterations, true
-	};
+	*row = (struct rma_row){ size,
+				 rma_kinds[kind].name,
+				 s->registered.register_ns,
+				 s->registered.close_ns,
+				 0,
+				 0,
+				 iterations,
+				 true };
 	ret = run_round(s, kind, size, 1, false, &ns, &row->verified); /* warm-up, checked too */
 	for (i = 0; !ret && row->verified && i < iterations; i++) {
 		ret = run_round(s, kind, size, group, false, &times[i], &row->verified);
@@ -371,55 +200,19 @@ static int run_kind(struct bench *s, enum kind kind, size_t size, struct rma_row
 
 /* ---- one size ---- */
 
-/* How long registering and closing the target takes: medians, each of the mean of a group. */
-static int time_registration(struct bench *s, size_t size)
-{
-	double registering[REG_SAMPLES], closing[REG_SAMPLES];
-	struct fid_mr *regions[REG_GROUP];
-	unsigned int sample, i;
-	uint64_t start;
-	int ret = 0, failed;
-
-	for (sample = 0; sample < REG_SAMPLES; sample++) {
-		start = now_ns();
-		for (i = 0; !ret && i < REG_GROUP; i++)
-			ret = sample_register_buffer(&s->target, s->remote.data, size,
-						     FI_REMOTE_READ | FI_REMOTE_WRITE, &regions[i]);
-		registering[sample] = (double)(now_ns() - start) / REG_GROUP;
-		i -= ret != 0;
-		start = now_ns();
-		while (i) {
-			failed = fi_close(&regions[--i]->fid);
-			if (failed && !ret)
-				ret = sample_fail("fi_close", failed);
-		}
-		closing[sample] = (double)(now_ns() - start) / REG_GROUP;
-		if (ret)
-			return ret;
-	}
-	s->register_ns = median(registering, REG_SAMPLES);
-	s->close_ns = median(closing, REG_SAMPLES);
-	return 0;
-}
-
-/* Register both buffers for this size and hand the target's key to the initiator. */
+/* Register both buffers for this size and take the target's key. */
 static int open_regions(struct bench *s, size_t size)
 {
-	int ret;
+	int ret = sample_register_buffer(&s->initiator, s->local.data, size, FI_READ | FI_WRITE,
+					 &s->path.data_mr);
 
-	ret = sample_register_buffer(&s->initiator, s->local.data, size, FI_READ | FI_WRITE,
-				     &s->local_mr);
 	if (ret)
 		return ret;
-	ret = sample_register_buffer(&s->target, s->remote.data, size,
-				     FI_REMOTE_READ | FI_REMOTE_WRITE, &s->remote_mr);
+	ret = rma_target_register(&s->target, size, &s->registered);
 	if (ret)
 		return ret;
-	ret = sample_share(&s->target, s->remote_mr, s->remote.data, &s->shared);
-	if (ret)
-		return ret;
-	s->address = s->shared.address;
-	return sample_use(&s->initiator, &s->shared, &s->key);
+	s->path.address = s->registered.key.address;
+	return sample_use(&s->initiator, &s->registered.key, &s->path.key);
 }
 
 /* Close a region if it is open. */
@@ -431,30 +224,17 @@ static int close_region(struct fid_mr **mr)
 	return ret ? sample_fail("fi_close of a region", ret) : 0;
 }
 
-static int close_regions(struct bench *s)
-{
-	int ret = close_region(&s->local_mr), failed = close_region(&s->remote_mr);
-
-	return ret ? ret : failed;
-}
-
-static int run_size(struct bench *s, size_t size, struct rma_result *result)
+static int run_kinds(struct bench *s, size_t size, struct rma_result *result)
 {
 	struct rma_row *row;
-	enum kind kind;
-	int ret, failed;
+	int ret = 0, kind;
 
-	ret = time_registration(s, size);
-	if (ret)
-		return ret;
-	ret = open_regions(s, size);
-	if (ret)
-		goto close;
-	for (kind = 0; kind < KIND_COUNT; kind++) {
-		if (!(kinds[kind].op & s->options->ops) || !fits(kind, size))
+	for (kind = 0; kind < RMA_KINDS; kind++) {
+		if (!(rma_kinds[kind].op & s->options->ops) || !rma_kind_fits(kind, size) ||
+		    !rma_kind_offered(&s->path, kind, size))
 			continue;
 		if (s->options->progress)
-			rma_report_progress(s->done, s->total, size, kinds[kind].name);
+			rma_report_progress(s->done, s->total, size, rma_kinds[kind].name);
 		row = &result->rows[result->count];
 		ret = run_kind(s, kind, size, row);
 		if (ret)
@@ -463,10 +243,21 @@ static int run_size(struct bench *s, size_t size, struct rma_result *result)
 		result->verified &= row->verified;
 		s->done++;
 	}
-	failed = sample_unuse(&s->initiator, &s->shared, s->key);
+	return ret;
+}
+
+static int run_size(struct bench *s, size_t size, struct rma_result *result)
+{
+	int ret = open_regions(s, size), failed;
+
+	if (!ret) {
+		ret = run_kinds(s, size, result);
+		failed = sample_unuse(&s->initiator, &s->registered.key, s->path.key);
+		ret = ret ? ret : failed;
+	}
+	failed = close_region(&s->path.data_mr);
 	ret = ret ? ret : failed;
-close:
-	failed = close_regions(s);
+	failed = s->target.talk.broken ? 0 : rma_target_unregister(&s->target);
 	return ret ? ret : failed;
 }
 
@@ -479,115 +270,97 @@ static size_t next_size(size_t size, size_t max)
 	return size > max / SIZE_FACTOR ? max : size * SIZE_FACTOR;
 }
 
-size_t rma_count_rows(const struct rma_options *options)
+bool rma_any_row(const struct rma_options *options)
 {
-	size_t size, count = 0;
-	enum kind kind;
+	size_t size;
+	int kind;
 
 	for (size = options->min; size; size = next_size(size, options->max)) {
-		for (kind = 0; kind < KIND_COUNT; kind++)
-			count += (kinds[kind].op & options->ops) && fits(kind, size);
+		for (kind = 0; kind < RMA_KINDS; kind++) {
+			if ((rma_kinds[kind].op & options->ops) && rma_kind_fits(kind, size))
+				return true;
+		}
+	}
+	return false;
+}
+
+/* Lines that the table will have. */
+static size_t count_rows(const struct bench *s)
+{
+	size_t size, count = 0;
+	int kind;
+
+	for (size = s->options->min; size; size = next_size(size, s->options->max)) {
+		for (kind = 0; kind < RMA_KINDS; kind++)
+			count += (rma_kinds[kind].op & s->options->ops) &&
+				 rma_kind_fits(kind, size) &&
+				 rma_kind_offered(&s->path, kind, size);
 	}
 	return count;
 }
 
-static int open_buffer(struct buffer *buffer, size_t max)
-{
-	size_t bytes = (max + 2 * GUARD_BYTES + PAGE - 1) / PAGE * PAGE;
-
-	buffer->block = aligned_alloc(PAGE, bytes);
-	if (!buffer->block)
-		return sample_fail("aligned_alloc", -FI_ENOMEM);
-	memset(buffer->block, 0, bytes); /* some modes want pages that exist */
-	buffer->data = buffer->block + GUARD_BYTES;
-	return 0;
-}
-
-/* The most that one call of each kind may move. */
-static int find_limits(struct bench *s)
-{
-	struct fid_ep *ep = s->initiator.ep;
-	size_t max = s->initiator.info->ep_attr->max_msg_size;
-	size_t count[4] = { 0 };
-	int ret = 0;
-
-	s->chunk[KIND_WRITE] = s->chunk[KIND_READ] = max ? max : s->options->max;
-	if (!(s->options->ops & RMA_OP_ATOMIC))
-		return 0;
-	ret = fi_atomicvalid(ep, FI_UINT64, FI_SUM, &count[0]);
-	if (!ret)
-		ret = fi_atomicvalid(ep, FI_UINT64, FI_BXOR, &count[1]);
-	if (ret)
-		return sample_fail("fi_atomicvalid", ret);
-	ret = fi_fetch_atomicvalid(ep, FI_UINT64, FI_SUM, &count[2]);
-	if (ret)
-		return sample_fail("fi_fetch_atomicvalid", ret);
-	ret = fi_compare_atomicvalid(ep, FI_UINT64, FI_CSWAP, &count[3]);
-	if (ret)
-		return sample_fail("fi_compare_atomicvalid", ret);
-	s->chunk[KIND_SUM] = count[0] * 8;
-	s->chunk[KIND_BXOR] = count[1] * 8;
-	s->chunk[KIND_FETCH_SUM] = count[2] * 8;
-	s->chunk[KIND_SWAP] = count[3] * 8;
-	return 0;
-}
-
 static int open_bench(struct bench *s, const struct fi_info *info)
 {
-	int ret = open_buffer(&s->local, s->options->max);
+	int ret = rma_buffer_open(&s->local, s->options->max, false);
 
-	if (!ret)
-		ret = open_buffer(&s->remote, s->options->max);
 	if (!ret)
 		ret = sample_open(&s->initiator, info, 0);
 	if (!ret)
-		ret = sample_open(&s->target, info, 0);
-	if (!ret)
-		ret = sample_connect(&s->initiator, &s->target);
-	if (!ret)
-		ret = find_limits(s);
+		ret = rma_target_open(&s->target, s->options, &s->initiator, info);
 	if (ret)
 		return ret;
-	s->words = calloc(1, sizeof(*s->words));
-	if (!s->words)
+	s->path.end = &s->initiator;
+	s->path.data = s->local.data;
+	ret = rma_find_limits(&s->path, s->options->ops);
+	if (ret)
+		return ret;
+	s->path.words = calloc(1, sizeof(*s->path.words));
+	if (!s->path.words)
 		return sample_fail("calloc", -FI_ENOMEM);
-	return sample_register_buffer(&s->initiator, s->words, sizeof(*s->words),
-				      FI_READ | FI_WRITE, &s->words_mr);
+	return sample_register_buffer(&s->initiator, s->path.words, sizeof(*s->path.words),
+				      FI_READ | FI_WRITE, &s->path.words_mr);
 }
 
 static int close_bench(struct bench *s)
 {
-	int ret = close_region(&s->words_mr), failed;
+	int ret = close_region(&s->path.words_mr), failed;
 
-	failed = sample_close(&s->initiator);
+	failed = rma_target_close(&s->target);
 	ret = ret ? ret : failed;
-	failed = sample_close(&s->target);
-	free(s->words);
-	free(s->local.block);
-	free(s->remote.block);
+	failed = sample_close(&s->initiator);
+	free(s->path.words);
+	rma_buffer_close(&s->local);
 	return ret ? ret : failed;
 }
 
-uint64_t rma_caps(unsigned int ops)
+uint64_t rma_caps(const struct rma_options *options)
 {
-	return ((ops & (RMA_OP_WRITE | RMA_OP_READ)) ? FI_RMA : 0) |
-	       ((ops & RMA_OP_ATOMIC) ? FI_ATOMIC : 0);
+	bool messages = options->host || options->server;
+	uint64_t memory = options->dmabuf ? FI_HMEM : 0; /* dma-bufs are part of that */
+
+	return memory | (messages ? FI_MSG | FI_RMA : 0) |
+	       ((options->ops & (RMA_OP_WRITE | RMA_OP_READ)) ? FI_RMA : 0) |
+	       ((options->ops & RMA_OP_ATOMIC) ? FI_ATOMIC : 0);
 }
 
 enum rma_exit rma_run(const struct rma_options *options, const struct fi_info *info,
 		      struct rma_result *result)
 {
-	struct bench s = { .options = options,
-			   .total = rma_count_rows(options),
-			   .seed = SIZE_FACTOR };
+	struct bench s = { .options = options, .seed = SIZE_FACTOR };
 	size_t size;
 	int ret, failed;
 
 	*result = (struct rma_result){ .verified = true };
-	result->rows = calloc(s.total ? s.total : 1, sizeof(*result->rows));
-	ret = result->rows ? open_bench(&s, info) : sample_fail("calloc", -FI_ENOMEM);
+	ret = open_bench(&s, info);
+	if (!ret) {
+		s.total = count_rows(&s);
+		result->rows = calloc(s.total ? s.total : 1, sizeof(*result->rows));
+		ret = result->rows ? 0 : sample_fail("calloc", -FI_ENOMEM);
+	}
 	for (size = options->min; !ret && size; size = next_size(size, options->max))
 		ret = run_size(&s, size, result);
+	result->dmabuf = s.target.dmabuf;
+	memcpy(result->server, s.target.text, sizeof(result->server));
 	if (options->progress)
 		rma_report_progress(0, 0, 0, NULL);
 	failed = close_bench(&s);

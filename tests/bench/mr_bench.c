@@ -6,13 +6,7 @@
  */
 #include <dlfcn.h>
 #include <pthread.h>
-#include <stdarg.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <rdma/fi_cm.h>
@@ -23,68 +17,9 @@
 #include <rdma/fi_rma.h>
 
 #include "core/mr/mr.h"
+#include "tests/bench/bench.h"
 
-#define RUNS	  9
 #define MOST_HELD 1000000
-
-static int tsv;
-
-static void figure(double value, const char *unit, const char *format, ...)
-	__attribute__((format(printf, 3, 4)));
-
-static void figure(double value, const char *unit, const char *format, ...)
-{
-	char name[128];
-	va_list args;
-
-	va_start(args, format);
-	vsnprintf(name, sizeof(name), format, args);
-	va_end(args);
-	if (tsv)
-		printf("%s\t%.2f\t%s\n", name, value, unit);
-	else
-		printf("%-44s %12.2f %s\n", name, value, unit);
-	fflush(stdout);
-}
-
-static void check(long ret, const char *what)
-{
-	if (ret == 0)
-		return;
-	fprintf(stderr, "mr_bench: %s: %ld (%s)\n", what, ret, strerror((int)-ret));
-	exit(1);
-}
-
-static double now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
-}
-
-static int by_value(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
-}
-
-/* The median of RUNS calls of work, each of n rounds, in ns per round. */
-static double measure(void (*work)(void *arg, long n), void *arg, long n)
-{
-	double run[RUNS];
-
-	work(arg, n / 10 + 1);
-	for (int i = 0; i < RUNS; i++) {
-		double start = now_ns();
-
-		work(arg, n);
-		run[i] = (now_ns() - start) / (double)n;
-	}
-	qsort(run, RUNS, sizeof(run[0]), by_value);
-	return run[RUNS / 2];
-}
 
 /* ---- the library under test, or a peer with the same interface ---- */
 
@@ -340,8 +275,7 @@ static double thread_rate(struct fid_domain *domain, void *buf, unsigned threads
 			pthread_join(thread[t], NULL);
 		run[r] = (double)threads * THREAD_ROUNDS / ((now_ns() - start) / 1e3);
 	}
-	qsort(run, RUNS, sizeof(run[0]), by_value);
-	return run[RUNS / 2];
+	return median_of(run, RUNS);
 }
 
 static void bench_threads(const char *profile)

@@ -1,31 +1,50 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
 # Builds a release and runs the benchmarks.
-# Usage: tests/bench/run.sh [NAME...] [--tsv]
-#   NAME   a benchmark program (default: all)
-#   --tsv  print each figure as name<TAB>value<TAB>unit, and nothing else on standard output
+# Usage: tests/bench/run.sh [NAME...] [--tsv] [--device NAME] [--vm] [--instructions]
+#   NAME            a benchmark program (default: all)
+#   --tsv           print each figure as name<TAB>value<TAB>unit, and nothing else on standard output
+#   --device NAME   verbs_bench: this RDMA device (default: the first; where there is none, the emulated
+#                   one, which shows what the library itself takes)
+#   --vm            verbs_bench: in the virtual machine, on its software RDMA device
+#   --instructions  verbs_bench: instructions of a registration and close, counted by callgrind over the
+#                   emulated device
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 . tests/packages.sh
 
 known=$(sed -n '/^set(HMREG_BENCHMARKS/,/^)/s/^ *\([a-z0-9_]*\)$/\1/p' tests/bench/CMakeLists.txt)
-names= tsv=
-for word in "$@"; do
-	case $word in
+names= tsv= device= vm= instructions=
+while [ $# -gt 0 ]; do
+	case $1 in
 	--tsv) tsv=--tsv ;;
+	--vm) vm=yes ;;
+	--instructions) instructions=yes ;;
+	--device)
+		if [ $# -lt 2 ]; then
+			echo "error: --device needs a name" >&2
+			exit 2
+		fi
+		device=$2
+		shift
+		;;
 	-h | --help)
-		sed -n 's/^# \{0,1\}//p' "$0" | sed -n '2,$p'
+		sed -n '/^# Builds/,/^set/s/^# \{0,1\}//p' "$0"
 		exit 0
 		;;
 	*)
-		if ! printf '%s\n' "$known" | grep -qx -e "$word"; then
-			echo "error: no benchmark \"$word\"; there are:" $known >&2
+		if ! printf '%s\n' "$known" | grep -qx -e "$1"; then
+			echo "error: no benchmark \"$1\"; there are:" $known >&2
 			exit 2
 		fi
-		names="$names $word"
+		names="$names $1"
 		;;
 	esac
+	shift
 done
+if [ -n "$vm$instructions$device" ]; then
+	names=${names:-verbs_bench}
+fi
 
 hm_packages build >&2 || exit 1
 log=build/bench.log
@@ -36,10 +55,71 @@ if ! { hm_configure release build/bench -DHMREG_BUILD_SAMPLES=OFF -DHMREG_BUILD_
 	echo "error: the build failed; its whole output is in $log" >&2
 	exit 1
 fi
+programs=$PWD/build/bench/tests/bench
+drivers=$PWD/build/bench/tests/drivers/verbs
+
+# emulated SETTINGS COMMAND...: with the emulated device in place of the machine's RDMA libraries.
+emulated()
+{
+	settings=$1
+	shift
+	HMREG_EMU_VERBS=$settings LD_LIBRARY_PATH=$drivers "$@"
+}
+
+# counted KIND: instructions of 1000 rounds.
+counted()
+{
+	emulated null=1 valgrind --tool=callgrind --callgrind-out-file=/dev/null \
+		--toggle-collect=count_rounds "$programs/verbs_bench" --count "$1" 1000 2>&1 |
+		sed -n 's/.*Collected : \([0-9]*\).*/\1/p'
+}
+
+# show NAME VALUE UNIT
+show()
+{
+	if [ -n "$tsv" ]; then
+		printf '%s\t%s\t%s\n' "$@"
+	else
+		printf '%-44s %12s %s\n' "$@"
+	fi
+}
+
+count_instructions()
+{
+	if ! command -v valgrind >/dev/null 2>&1; then
+		echo "error: instructions are counted by valgrind, which is not installed" >&2
+		return 1
+	fi
+	raw=$(counted raw) ours=$(counted hmreg)
+	[ -n "$raw" ] && [ -n "$ours" ] || return 1
+	for figure in "raw $raw" "hmreg $ours" "added $((ours - raw))"; do
+		show "verbs_reg_close_instructions.emu0.4KiB.${figure% *}" \
+			"$(echo "${figure#* }" | awk '{ printf "%.2f", $1 / 1000 }')" instructions
+	done
+}
+
+# On real devices where there are some; the emulated one registers nothing when registration is timed.
+verbs_bench()
+{
+	if [ -n "$instructions" ]; then
+		count_instructions
+	elif [ -n "$vm" ]; then
+		tests/vm/run.sh --timeout 600 -- "$programs/verbs_bench" $tsv --device "${device:-rxe0}"
+	elif [ -n "$device" ] || [ -n "$(ls /sys/class/infiniband 2>/dev/null)" ]; then
+		"$programs/verbs_bench" $tsv ${device:+--device "$device"}
+	else
+		echo "verbs_bench: no RDMA device here: the emulated one is used" >&2
+		emulated null=1 "$programs/verbs_bench" $tsv --part reg &&
+			emulated "" "$programs/verbs_bench" $tsv --part write
+	fi
+}
 
 status=0
 for name in ${names:-$known}; do
-	build/bench/tests/bench/$name $tsv || {
+	case $name in
+	verbs_bench) verbs_bench ;;
+	*) "$programs/$name" $tsv ;;
+	esac || {
 		status=1
 		echo "error: $name failed" >&2
 	}

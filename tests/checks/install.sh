@@ -106,7 +106,7 @@ write_project()
 # Every file the outside needs is there; nothing speaks of the build folder or the source folder.
 layout()
 {
-	for file in include/rdma/fabric.h include/rdma/fi_domain.h include/rdma/fi_ext_hmreg.h bin/hmreg-rma \
+	for file in include/rdma/fabric.h include/rdma/fi_domain.h include/rdma/fi_ext_hmreg.h bin/hmreg-rma bin/hmreg-info \
 		"$lib/libhmreg.so" "$lib/libhmreg.so.1" "$lib/libhmreg.so.1.0.0" "$lib/libhmreg.a" \
 		"$lib/pkgconfig/hmreg.pc" "$lib/cmake/hmreg/hmregConfig.cmake" \
 		"$lib/cmake/hmreg/hmregConfigVersion.cmake" "$lib/cmake/hmreg/hmregTargets.cmake" \

@@ -158,7 +158,7 @@ causes_of_manual()
 causes_of_nic()
 {
 	causes_in_code >"$scratch/code"
-	grep -o '\[HMREG_[A-Z_]*\] = FI_E[A-Z]*' "$root/core/nic/sw_rma.c" |
+	grep -o '\[HMREG_[A-Z_]*\] = FI_E[A-Z]*' "$root/core/nic/comp.c" |
 		sed 's/\[\(.*\)\] = /\1 /' | sort >"$scratch/text"
 	same "causes" "$scratch/code" "$scratch/text"
 }
@@ -166,7 +166,7 @@ causes_of_nic()
 # Each profile's bits, as fi_getinfo gives them to the installed tool.
 profiles()
 {
-	"$scratch/prefix/bin/hmreg-rma" list | awk 'NR > 1 { print $1, $6 }' | sed 's/none//' |
+	"$scratch/prefix/bin/hmreg-rma" list | awk '/^sw-/ { print $1, $6 }' | sed 's/none//' |
 		tr '|' ' ' | awk '{ line = $1; for (i = 2; i <= NF; i++) line = line " FI_MR_" $i; print line }' \
 		>"$scratch/code"
 	awk -F'|' '
@@ -222,7 +222,7 @@ files()
 # Samples and groups of tests are all there are.
 samples()
 {
-	sed -n '/^set(HMREG_SAMPLES/,/^)/s/^ *\([a-z_]*\)$/\1/p' "$root/samples/CMakeLists.txt" | sort >"$scratch/code"
+	sed -n '/^set(HMREG_[A-Z_]*SAMPLES$/,/^)/s/^ *\([a-z_]*\)$/\1/p; s/^ *list(APPEND HMREG_VERBS_SAMPLES \([a-z_]*\))$/\1/p' "$root/samples/CMakeLists.txt" | sort >"$scratch/code"
 	awk -F'|' '/^\| program / { on = 1 } /^$/ { on = 0 }
 	on && /^\| `[a-z_]*` / { gsub(/[` ]/, "", $2); print $2 }' "$readme" | sort >"$scratch/text"
 	same "samples" "$scratch/code" "$scratch/text"

@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* hmreg-info: what each NIC port is, what it can do and what it needs.  See hmreg-info(1). */
+#define _POSIX_C_SOURCE 200809L
+
+#include <getopt.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../common.h"
+#include "info.h"
+#include "tool_text.h"
+
+static const char usage_line[] = "usage: hmreg-info [NAME | -d NAME] [-v] [--json]\n"
+				 "       hmreg-info --params [--json]\n";
+
+static const char help_text[] =
+	"\n"
+	"Lists the NIC ports that the library offers, and what each can do and needs.\n"
+	"\n"
+	"  NAME\n"
+	"  -d, --device NAME   only this NIC domain; if it cannot be used, say why\n"
+	"  -v, --verbose       every attribute, too\n"
+	"      --json          print one JSON object\n"
+	"      --params        print the environment variables that the library reads, with\n"
+	"                      their present values, and stop\n"
+	"  -h, --help          print this text\n"
+	"  -V, --version       print the version of the interface and of the library\n"
+	"\n"
+	"Exit status: 0 something was shown, 1 there is no such NIC or none can be used, 2 wrong\n"
+	"options, 4 a library call failed.\n";
+
+enum {
+	OPTION_JSON = 256,
+	OPTION_PARAMS
+};
+
+static const struct option long_options[] = {
+	{ "device", required_argument, NULL, 'd' },
+	{ "verbose", no_argument, NULL, 'v' },
+	{ "json", no_argument, NULL, OPTION_JSON },
+	{ "params", no_argument, NULL, OPTION_PARAMS },
+	{ "help", no_argument, NULL, 'h' },
+	{ "version", no_argument, NULL, 'V' },
+	{ NULL, 0, NULL, 0 },
+};
+
+struct options {
+	const char *device;
+	bool verbose, json, params, help, version;
+};
+
+static int refuse(const char *what, const char *word)
+{
+	fprintf(stderr, "hmreg-info: %s '%s'\n%s`hmreg-info --help' explains each option.\n", what,
+		word, usage_line);
+	return -1;
+}
+
+/* 0, or -1 after a message. */
+static int parse(int argc, char **argv, struct options *options)
+{
+	int option;
+
+	memset(options, 0, sizeof(*options));
+	opterr = 0;
+	while ((option = getopt_long(argc, argv, ":d:vhV", long_options, NULL)) != -1) {
+		switch (option) {
+		case 'd':
+			options->device = optarg;
+			break;
+		case 'v':
+			options->verbose = true;
+			break;
+		case OPTION_JSON:
+			options->json = true;
+			break;
+		case OPTION_PARAMS:
+			options->params = true;
+			break;
+		case 'h':
+			options->help = true;
+			break;
+		case 'V':
+			options->version = true;
+			break;
+		case ':':
+			return refuse("a value is missing after", argv[optind - 1]);
+		default:
+			return refuse("there is no such option:", argv[optind - 1]);
+		}
+	}
+	if (optind < argc && !options->device)
+		options->device = argv[optind++];
+	if (optind < argc)
+		return refuse("one NIC domain at a time; too much is", argv[optind]);
+	if (options->device && !*options->device)
+		return refuse("a NIC domain needs a name, not", "");
+	return 0;
+}
+
+/* Nothing was found: why. */
+static void tell_missing(const struct options *options, const struct info_ports *ports)
+{
+	size_t i;
+
+	if (!options->device)
+		fputs("hmreg-info: no NIC can be used\n", stderr);
+	for (i = 0; options->device && i < ports->unusable_count; i++)
+		fprintf(stderr, "hmreg-info: %s cannot be used: %s\n", ports->unusable[i].name,
+			ports->unusable[i].reason);
+}
+
+static enum info_exit show_ports(const struct options *options)
+{
+	struct info_ports ports;
+	enum info_exit status = INFO_EXIT_LIBRARY;
+
+	if (!info_ports_find(options->device, &ports)) {
+		status = ports.count ? INFO_EXIT_OK : INFO_EXIT_NO_NIC;
+		if (options->json)
+			info_report_json(stdout, &ports, options->verbose);
+		else if (ports.count || !options->device)
+			info_report(stdout, &ports, options->verbose);
+		if (status != INFO_EXIT_OK)
+			tell_missing(options, &ports);
+	}
+	info_ports_free(&ports);
+	return status;
+}
+
+int main(int argc, char **argv)
+{
+	enum info_exit status = INFO_EXIT_OK;
+	struct options options;
+
+	sample_program = "hmreg-info";
+	if (parse(argc, argv, &options))
+		return INFO_EXIT_USAGE;
+	if (options.help)
+		printf("%s%s", usage_line, help_text);
+	else if (options.version)
+		tool_print_version("hmreg-info");
+	else if (options.params)
+		status = info_report_params(stdout, options.json) ? INFO_EXIT_LIBRARY : status;
+	else
+		status = show_ports(&options);
+	if (fflush(stdout) || ferror(stdout)) {
+		perror("hmreg-info: cannot write the result");
+		return INFO_EXIT_LIBRARY;
+	}
+	return status;
+}

@@ -62,7 +62,7 @@ enum verbs_frame_type {
 	VERBS_FRAME_RECEIVED,  /* answer to a message with VERBS_FRAME_WANTS_ANSWER */
 	VERBS_FRAME_KEY_QUERY, /* which parts has this composite key? */
 	VERBS_FRAME_KEY_PARTS, /* the answer: payload is struct verbs_wire_part[], as many as fit */
-	VERBS_FRAME_ALIVE,	/* nothing: to find out whether the peer is */
+	VERBS_FRAME_ALIVE,     /* nothing: to find out whether the peer is */
 	VERBS_FRAME_WRITE_DATA, /* FI_REMOTE_CQ_DATA of a write of several pieces; total: its bytes */
 	/* never on the wire: what verbs_msg.c makes of a receive buffer that a write with data used */
 	VERBS_FRAME_WRITTEN = 255

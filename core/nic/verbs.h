@@ -101,6 +101,7 @@ struct verbs_domain {
 	struct ibv_context *context;
 	struct ibv_pd *pd;
 	bool owns_context, owns_pd;
+	unsigned int forks;		 /* verbs_forks when it was opened */
 	bool zero_based;		 /* FI_MR_VIRT_ADDR not agreed: peers address from 0 */
 	bool on_demand;			 /* FI_MR_ALLOCATED not agreed: pages by on-demand paging */
 	_Atomic bool gone;		 /* the device was removed or failed; set once */
@@ -120,6 +121,16 @@ struct verbs_domain {
 static inline struct verbs_domain *verbs_domain_of(struct nic_domain *domain)
 {
 	return (struct verbs_domain *)domain;
+}
+
+/*
+ * Was the domain opened by this process's parent?  Its verbs objects are the parent's then, behind file
+ * descriptors that both have, and its thread is not here: nothing of it may be used, waited for or
+ * destroyed.  Closing in the child succeeds and leaves all to the parent.
+ */
+static inline bool verbs_inherited(const struct verbs_domain *domain)
+{
+	return domain->forks != atomic_load_explicit(&verbs_forks, memory_order_relaxed);
 }
 
 int verbs_domain_open(struct nic_domain *domain);

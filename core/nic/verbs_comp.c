@@ -208,8 +208,10 @@ void verbs_ep_poll(struct verbs_ep *ep)
 	int n = 0;
 
 	do {
-		if (ep->gone || ep->closing)
+		if (ep->closing)
 			return;
+		if (ep->gone) /* receives that are told of it may still wait for room in a queue */
+			break;
 		n = ibv_poll_cq(ep->cq, BATCH, wc);
 		for (int i = 0; i < n; i++) {
 			if (wc[i].wr_id & 1)

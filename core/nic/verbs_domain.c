@@ -122,6 +122,7 @@ int verbs_domain_open(struct nic_domain *domain)
 
 	vd->port = verbs_port_of(domain->port);
 	vd->device = vd->port->device;
+	vd->forks = atomic_load(&verbs_forks);
 	vd->zero_based = !(domain->mr_mode & FI_MR_VIRT_ADDR);
 	vd->on_demand = !(domain->mr_mode & FI_MR_ALLOCATED);
 	hm_list_init(&vd->eps);
@@ -146,6 +147,8 @@ int verbs_domain_close(struct nic_domain *domain)
 	struct verbs_domain *vd = verbs_domain_of(domain);
 	int ret;
 
+	if (verbs_inherited(vd))
+		return 0;
 	verbs_loop_close(vd->loop);
 	vd->loop = NULL;
 	ret = release(vd);

@@ -361,6 +361,11 @@ int verbs_ep_open(struct nic_ep *nic, const void *src_addr, size_t len)
 	int ret;
 
 	ep->vd = verbs_domain_of(nic->domain);
+	if (verbs_inherited(ep->vd)) {
+		HM_WARN(FI_LOG_EP_CTRL,
+			"the domain is the parent process's: open one in this process");
+		return -FI_EOPBADSTATE;
+	}
 	if (atomic_load(&ep->vd->gone)) {
 		HM_WARN(FI_LOG_EP_CTRL, "%s is gone", ep->vd->device->name);
 		return -FI_ENODEV;
@@ -484,6 +489,8 @@ int verbs_ep_close(struct nic_ep *nic)
 {
 	struct verbs_ep *ep = verbs_ep_of(nic);
 
+	if (verbs_inherited(ep->vd)) /* a lock may be the parent's thread's for ever */
+		return 0;
 	if (ep->enabled)
 		linger(ep);
 	pthread_mutex_lock(&ep->lock);

@@ -109,6 +109,13 @@ static void load_optional(void *library)
 		verbs.query_gid_ex = gid_from_table;
 }
 
+_Atomic unsigned int verbs_forks;
+
+static void count_fork(void)
+{
+	atomic_fetch_add(&verbs_forks, 1);
+}
+
 static int load_result;
 
 static void load(void)
@@ -125,6 +132,7 @@ static void load(void)
 		verbs_loader.close(ibverbs);
 		return;
 	}
+	pthread_atfork(NULL, NULL, count_fork);
 	load_optional(ibverbs); /* both stay: device lists and contexts belong to them */
 }
 

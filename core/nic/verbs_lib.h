@@ -100,6 +100,9 @@ struct verbs_loader {
 };
 extern struct verbs_loader verbs_loader;
 
+/* How many forks lie between the process that loaded the libraries and this one. */
+extern _Atomic unsigned int verbs_forks;
+
 /*
  * Load both, once; later calls give the first answer.  -FI_ENOSYS: libibverbs.so.1 or librdmacm.so.1 is
  * not there or lacks a function, with one line at level info that says which.

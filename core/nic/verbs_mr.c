@@ -141,6 +141,10 @@ int verbs_region_register(struct nic_region *region, const struct nic_region_req
 	struct verbs_source source = { .domain = domain, .fd = -1 };
 	int ret;
 
+	if (verbs_inherited(domain)) {
+		HM_WARN(FI_LOG_MR, "the domain is the parent process's: open one in this process");
+		return -FI_EOPBADSTATE;
+	}
 	if (req->flags & FI_MR_SINGLE_USE) {
 		HM_WARN(FI_LOG_MR, "FI_MR_SINGLE_USE: %s cannot end a key after one use",
 			domain->device->name);
@@ -173,6 +177,8 @@ int verbs_region_deregister(struct nic_region *region)
 	bool offered = !hm_list_empty(&mine->link);
 	int ret;
 
+	if (verbs_inherited(domain))
+		return 0;
 	if (offered)
 		verbs_local_withdraw(domain, mine);
 	if (mine->parts)

@@ -473,13 +473,8 @@ static void objects_double_close_asserts(struct conf *c)
 			       &cntr->fid, &end->ep->fid, &bare->domain->fid };
 
 	for (size_t i = 0; i < count_of(fids); i++) {
-		int status;
+		int status = conf_fork(close_twice, fids[i]);
 
-		/* closing such a one may wait for a thread, and a child has none of the parent's */
-		if (!c->profile->at_once &&
-		    (fids[i] == &end->ep->fid || fids[i] == &bare->domain->fid))
-			continue;
-		status = conf_fork(close_twice, fids[i]);
 		/*
 		 * An assertion, or a sanitizer that saw it first.  Memory of a large object may have
 		 * gone back to the system; a region's is the library's for as long as the domain lives.

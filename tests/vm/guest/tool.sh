@@ -19,11 +19,11 @@ between()
 	address=$2
 	shift 2
 	# shellcheck disable=SC2086
-	"$tool" -d rxe1 --server --bind "$address" --timeout 60 $size "$@" >/tmp/server 2>&1 &
+	"$tool" -d rxe1 --server --bind "$address" --timeout 20 $size "$@" >/tmp/server 2>&1 &
 	server=$!
 	until_ok 30 serving || wrong "the server does not get ready"
 	# shellcheck disable=SC2086
-	"$tool" -d rxe0 --client "$address" --timeout 60 $size || wrong "client: exit status $?"
+	"$tool" -d rxe0 --client "$address" --timeout 20 $size || wrong "client: exit status $?"
 	wait $server || wrong "server: exit status $?"
 	cat /tmp/server
 	grep -q '^served client .* 0 wrong$' /tmp/server || wrong "the server did not find every byte right"

@@ -74,7 +74,7 @@ static void returned(struct verbs_ep *ep, struct verbs_op *op)
 {
 	if (op->why != HMREG_OK) {
 		hm_list_del(&op->link);
-		verbs_op_finish(ep, op, op->why);
+		verbs_op_fail(ep, op, op->why);
 	} else if (op->posted && !op->flushed) {
 		verbs_op_executed(ep, op);
 	}
@@ -117,7 +117,7 @@ static const char *check_frame(const struct verbs_frame *frame, uint32_t bytes)
 		return "shorter than a header";
 	if (frame->length > VERBS_FRAME || bytes != sizeof(*frame) + frame->length)
 		return "not as long as it says";
-	if (frame->type < VERBS_FRAME_MESSAGE || frame->type > VERBS_FRAME_WRITE_DATA)
+	if (frame->type < VERBS_FRAME_MESSAGE || frame->type > VERBS_FRAME_CUT)
 		return "of no known type";
 	return NULL;
 }
@@ -155,6 +155,7 @@ static void on_frame(struct verbs_ep *ep, struct verbs_conn *conn, struct verbs_
 	switch (frame->type) {
 	case VERBS_FRAME_MESSAGE:
 	case VERBS_FRAME_MORE:
+	case VERBS_FRAME_CUT: /* behind those before it, which may be held */
 		verbs_msg_arrived(ep, peer, rx);
 		return;
 	case VERBS_FRAME_WRITE_DATA:
@@ -266,7 +267,7 @@ static void replay_list(struct verbs_ep *ep, struct hm_list *list, bool same, ui
 
 		if (why != HMREG_OK) {
 			hm_list_del(link);
-			verbs_op_finish(ep, op, why);
+			verbs_op_fail(ep, op, why);
 		} else if (all && op->control) {
 			hm_list_del(link);
 			verbs_op_finish(ep, op, HMREG_OK);
@@ -289,6 +290,8 @@ void verbs_replay(struct verbs_ep *ep, struct verbs_peer *peer, bool same, uint6
 	peer->next_frame = received + 1;
 	replay_list(ep, &peer->control, same, received);
 	replay_list(ep, &peer->waiting, same, received);
+	if (!same)
+		peer->cut = 0;
 }
 
 const char *verbs_strerror(int prov_errno)

@@ -36,6 +36,12 @@ enum failure {
 	OURS	   /* this side lacks something; it has said what */
 };
 
+bool verbs_device_gone(struct verbs_ep *ep)
+{
+	verbs_domain_async(ep->vd);
+	return atomic_load(&ep->vd->gone);
+}
+
 /* The peer cannot be reached: another attempt, or the end of all that waits.  No lock held. */
 static void give_up(struct verbs_conn *conn, enum failure failure, const char *why)
 {
@@ -43,7 +49,7 @@ static void give_up(struct verbs_conn *conn, enum failure failure, const char *w
 	struct verbs_peer *peer = conn->peer;
 	enum hmreg_error cause = failure == OURS ? HMREG_TRANSPORT : HMREG_PEER_GONE;
 
-	if (atomic_load(&ep->vd->gone))
+	if (verbs_device_gone(ep))
 		cause = HMREG_DEVICE_GONE;
 	pthread_mutex_lock(&ep->lock);
 	if (conn->state != VERBS_CONN_DEAD) {

@@ -42,6 +42,8 @@ void verbs_conn_break(struct verbs_conn *conn, enum verbs_break how);
 void verbs_conn_drained(struct verbs_conn *conn);
 /* Take it out of all lists and give it to the progress thread to destroy. */
 void verbs_conn_bury(struct verbs_conn *conn);
+/* It may wait for an answer that we cannot give: it hears that none will come. */
+void verbs_peer_mute(struct verbs_peer *peer);
 /* Everything that waits for this peer fails: why, or HMREG_PEER_LOST for what had been started. */
 void verbs_peer_fail(struct verbs_ep *ep, struct verbs_peer *peer, enum hmreg_error why);
 /* ---- verbs_conn.c, by the progress thread without a lock ---- */
@@ -52,6 +54,11 @@ void verbs_conn_events(struct verbs_ep *ep);
  * after peers that owe answers.
  */
 bool verbs_conn_work(struct verbs_ep *ep, bool heartbeat);
+/*
+ * Is the device gone?  Asked when something failed: the event that says so may not have been read yet.  By
+ * the progress thread, no lock held.
+ */
+bool verbs_device_gone(struct verbs_ep *ep);
 void verbs_conn_destroy(struct verbs_conn *conn); /* verbs_peer.c */
 /* Start the thread's work for this endpoint soon.  ep->lock may be held. */
 void verbs_progress_wake(struct verbs_ep *ep);
@@ -75,6 +82,10 @@ struct verbs_conn *verbs_conn_of_qp(struct verbs_ep *ep, uint32_t qp_num);
 struct verbs_op *verbs_op_alloc(struct verbs_ep *ep);
 /* Drop an operation without a completion; its room in the completion queue is given back. */
 void verbs_op_drop(struct verbs_ep *ep, struct verbs_op *op);
+/* Complete an operation that failed, and see to it that the target does not wait for the rest of it. */
+void verbs_op_fail(struct verbs_ep *ep, struct verbs_op *op, enum hmreg_error why);
+/* Tell the target about peer->cut, once there is memory for it: a control frame is queued. */
+void verbs_op_tell_cut(struct verbs_ep *ep, struct verbs_peer *peer);
 /* The NIC has done all of it: complete it, or wait for the target's answer. */
 void verbs_op_executed(struct verbs_ep *ep, struct verbs_op *op);
 static inline bool verbs_op_is_atomic(const struct verbs_op *op)

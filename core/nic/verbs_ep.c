@@ -407,8 +407,9 @@ int verbs_ep_enable(struct nic_ep *nic)
 		return -FI_EIO;
 	if (ibv_req_notify_cq(ep->cq, 0) != 0)
 		return failed("ibv_req_notify_cq");
-	if (cm.listen(ep->listener, BACKLOG) != 0)
+	if (!ep->listening && cm.listen(ep->listener, BACKLOG) != 0)
 		return failed("rdma_listen");
+	ep->listening = true; /* even if enabling goes on to fail, and is tried again */
 	ep->enabled = true;
 	ret = verbs_progress_add(ep);
 	if (ret != 0)

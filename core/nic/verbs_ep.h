@@ -64,6 +64,7 @@ enum verbs_frame_type {
 	VERBS_FRAME_KEY_PARTS, /* the answer: payload is struct verbs_wire_part[], as many as fit */
 	VERBS_FRAME_ALIVE,     /* nothing: to find out whether the peer is */
 	VERBS_FRAME_WRITE_DATA, /* FI_REMOTE_CQ_DATA of a write of several pieces; total: its bytes */
+	VERBS_FRAME_CUT,	/* the rest of message id will not come */
 	/* never on the wire: what verbs_msg.c makes of a receive buffer that a write with data used */
 	VERBS_FRAME_WRITTEN = 255
 };
@@ -178,6 +179,7 @@ struct verbs_op {
 	bool started;	      /* something was posted, on this connection or an earlier one */
 	bool posted;	      /* nothing is left to be posted */
 	bool flushed;	      /* a work request came back unexecuted */
+	bool again;	      /* control: posting it has failed once */
 	enum hmreg_error why; /* its failure, told when outstanding is 0 */
 	bool wants_answer;    /* completes when the target's RECEIVED comes, not before */
 	bool answered;
@@ -231,8 +233,9 @@ struct verbs_peer {
 	struct verbs_conn *passive; /* the one that it opened */
 	uint64_t caps;		    /* what it serves, from its welcome */
 	bool has_rx_cq;
-	uint64_t incarnation;	   /* from its welcome; 0: none yet */
-	uint64_t next_frame;	   /* number of the next frame to it */
+	uint64_t incarnation; /* from its welcome; 0: none yet */
+	uint64_t next_frame;  /* number of the next frame to it */
+	uint64_t cut; /* the last message that it has got a part of and will get no more; 0: none */
 	uint32_t attempts;	   /* connection attempts since the last success */
 	struct hm_list control;	   /* frames of our own, not posted; ahead of waiting */
 	struct hm_list waiting;	   /* ops not (wholly) posted, in order */
@@ -303,7 +306,7 @@ struct verbs_ep {
 	/* verbs_keys.c; both lists are set up by verbs_msg_init and emptied by verbs_keys_forget */
 	struct hm_list key_queries; /* verbs_key_table that wait for an answer, by their asked */
 	struct hm_list key_answers; /* verbs_key_answer, owned */
-	bool enabled, closing, gone;
+	bool listening, enabled, closing, gone;
 	bool suspect; /* a call failed as it does when the device is gone */
 };
 

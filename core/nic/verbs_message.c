@@ -347,5 +347,10 @@ static bool go_on(struct verbs_ep *ep, struct verbs_peer *peer, const struct ver
 bool verbs_message_frame(struct verbs_ep *ep, struct verbs_peer *peer,
 			 const struct verbs_frame *frame)
 {
+	if (frame->type == VERBS_FRAME_CUT) {
+		if (peer->assembling && peer->assembling->id == frame->id)
+			verbs_message_give_up(ep, peer, HMREG_TRANSPORT);
+		return true;
+	}
 	return frame->type == VERBS_FRAME_MESSAGE ? start(ep, peer, frame) : go_on(ep, peer, frame);
 }

@@ -202,11 +202,26 @@ uint64_t verbs_region_key(const struct nic_region *region)
 			 mine->flags & VERBS_REGION_ZERO_BASE ? mine->one.iova : 0);
 }
 
+/* Where no endpoint is enabled, no thread waits for the device's events: who asks reads them. */
+static void look_for_events(struct verbs_domain *domain)
+{
+	bool idle;
+
+	if (pthread_mutex_trylock(&domain->lock) != 0)
+		return;
+	idle = !domain->progress;
+	pthread_mutex_unlock(&domain->lock);
+	if (idle)
+		verbs_domain_async(domain);
+}
+
 int verbs_region_info(const struct nic_region *region, struct hmreg_region_info *info)
 {
 	const struct verbs_region *mine = verbs_region_of(region);
-	const struct verbs_domain *domain = verbs_domain_of(region->domain);
+	struct verbs_domain *domain = verbs_domain_of(region->domain);
 
+	if (!verbs_inherited(domain))
+		look_for_events(domain);
 	info->path = mine->flags & VERBS_REGION_DMABUF ? HMREG_PATH_DMABUF : HMREG_PATH_HOST;
 	info->state = 0;
 	if (mine->flags & VERBS_REGION_ON_DEMAND)

@@ -10,7 +10,8 @@
 
 static bool is_message(const struct verbs_frame *frame)
 {
-	return (frame->type == VERBS_FRAME_MESSAGE || frame->type == VERBS_FRAME_MORE) &&
+	return (frame->type == VERBS_FRAME_MESSAGE || frame->type == VERBS_FRAME_MORE ||
+		frame->type == VERBS_FRAME_CUT) &&
 	       frame->length <= VERBS_FRAME;
 }
 

@@ -28,7 +28,7 @@ struct verbs_op *verbs_op_alloc(struct verbs_ep *ep)
 	op->slot = NULL;
 	op->done = op->first_frame = op->frames = 0;
 	op->outstanding = 0;
-	op->started = op->posted = op->flushed = false;
+	op->started = op->posted = op->flushed = op->again = false;
 	op->why = op->answer = HMREG_OK;
 	op->wants_answer = op->answered = false;
 	ep->ops_in_use++;
@@ -119,6 +119,14 @@ void verbs_op_finish(struct verbs_ep *ep, struct verbs_op *op, enum hmreg_error 
 	free_op(ep, op);
 	if (!op->control)
 		complete(&ep->ep, op, why);
+}
+
+void verbs_op_fail(struct verbs_ep *ep, struct verbs_op *op, enum hmreg_error why)
+{
+	if (!op->control && verbs_op_is_framed(op) && op->first_frame != 0 &&
+	    (op->frames > 1 || op->done < op->len))
+		op->peer->cut = op->id;
+	verbs_op_finish(ep, op, why);
 }
 
 void verbs_op_drop(struct verbs_ep *ep, struct verbs_op *op)
@@ -364,6 +372,8 @@ static int accept_op(struct verbs_ep *ep, const struct nic_wr *wr, struct intake
 			hm_list_add_tail(&ep->free_slots, &slot->link);
 			ep->slots_free++;
 		}
+		if (peer)
+			HM_WARN(FI_LOG_EP_DATA, "no memory for an operation");
 		return -FI_ENOMEM;
 	}
 	fill(op, wr, in);
@@ -403,6 +413,32 @@ ssize_t verbs_post(struct nic_ep *nic, const struct nic_wr *wr)
 	return ret;
 }
 
+static struct verbs_op *queue_control(struct verbs_ep *ep, struct verbs_peer *peer,
+				      const struct verbs_frame *frame)
+{
+	struct verbs_op *op = verbs_op_alloc(ep);
+
+	if (!op)
+		return NULL;
+	ep->ops_in_use--; /* they take no place from the application's */
+	op->op = NIC_OP_SEND;
+	op->control = true;
+	op->flags = 0;
+	op->len = frame->length;
+	op->head = *frame;
+	op->peer = peer;
+	hm_list_add_tail(&peer->control, &op->link);
+	return op;
+}
+
+void verbs_op_tell_cut(struct verbs_ep *ep, struct verbs_peer *peer)
+{
+	const struct verbs_frame frame = { .type = VERBS_FRAME_CUT, .id = peer->cut };
+
+	if (queue_control(ep, peer, &frame))
+		peer->cut = 0;
+}
+
 int verbs_control_send(struct verbs_ep *ep, uint64_t to, const struct verbs_frame *frame,
 		       const void *payload)
 {
@@ -419,7 +455,7 @@ int verbs_control_send(struct verbs_ep *ep, uint64_t to, const struct verbs_fram
 			return -FI_EAGAIN;
 		memcpy(slot->data, payload, frame->length);
 	}
-	op = verbs_op_alloc(ep);
+	op = queue_control(ep, peer, frame);
 	if (!op) {
 		if (slot) {
 			hm_list_add_tail(&ep->free_slots, &slot->link);
@@ -427,15 +463,7 @@ int verbs_control_send(struct verbs_ep *ep, uint64_t to, const struct verbs_fram
 		}
 		return -FI_EAGAIN;
 	}
-	ep->ops_in_use--; /* they take no place from the application's */
-	op->op = NIC_OP_SEND;
-	op->control = true;
-	op->flags = 0;
-	op->len = frame->length;
-	op->head = *frame;
-	op->peer = peer;
 	op->slot = slot;
-	hm_list_add_tail(&peer->control, &op->link);
 	verbs_peer_pump(ep, peer);
 	return 0;
 }

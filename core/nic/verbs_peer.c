@@ -62,20 +62,29 @@ static void fail_list(struct verbs_ep *ep, struct hm_list *list, enum hmreg_erro
 	}
 }
 
+void verbs_peer_mute(struct verbs_peer *peer)
+{
+	if (peer->passive)
+		verbs_conn_break(peer->passive, VERBS_BREAK_LOST);
+}
+
 void verbs_peer_fail(struct verbs_ep *ep, struct verbs_peer *peer, enum hmreg_error why)
 {
+	if (!hm_list_empty(&peer->control))
+		verbs_peer_mute(peer);
 	fail_list(ep, &peer->unanswered, why);
 	fail_list(ep, &peer->control, why);
 	fail_list(ep, &peer->posted, why);
 	fail_list(ep, &peer->waiting, why);
 	hm_list_del(&peer->starved);
+	peer->cut = 0;
 	verbs_keys_forget(ep, peer); /* questions went with the connection */
 }
 
 static bool has_work(const struct verbs_peer *peer)
 {
 	return !hm_list_empty(&peer->control) || !hm_list_empty(&peer->waiting) ||
-	       !hm_list_empty(&peer->unanswered);
+	       !hm_list_empty(&peer->unanswered) || peer->cut != 0;
 }
 
 /* ---- ends ---- */
@@ -147,7 +156,7 @@ static void take_back(struct verbs_ep *ep, struct verbs_peer *peer, enum verbs_b
 			hm_list_del(&op->link);
 			op->flushed = false;
 			if (why != HMREG_OK)
-				verbs_op_finish(ep, op, why);
+				verbs_op_fail(ep, op, why);
 			else
 				hm_list_add_tail(op->control ? &control : &waiting, &op->link);
 		}

@@ -50,7 +50,7 @@ static unsigned access_of(const struct verbs_conn *conn)
 
 static int complain(const struct verbs_conn *conn, const char *call, int err)
 {
-	if (!atomic_load(&conn->ep->vd->gone))
+	if (!verbs_device_gone(conn->ep))
 		HM_WARN(FI_LOG_EP_CTRL, "no queue pair for a connection: %s: %s", call,
 			strerror(err));
 	return err == ENOMEM ? -FI_ENOMEM : -FI_EIO;

@@ -380,7 +380,7 @@ static void abandon(struct verbs_ep *ep, struct verbs_op *op, enum hmreg_error w
 	hm_list_del(&op->link);
 	op->why = why;
 	if (op->outstanding == 0) {
-		verbs_op_finish(ep, op, why);
+		verbs_op_fail(ep, op, why);
 		return;
 	}
 	op->posted = true;
@@ -405,7 +405,13 @@ static bool advance(struct verbs_ep *ep, struct verbs_peer *peer, struct verbs_o
 		abandon(ep, op, why);
 		return true;
 	case STEP_BROKEN:
-		abandon(ep, op, why);
+		if (op->control && !op->again) {
+			op->again = true; /* over the next connection */
+		} else {
+			if (op->control)
+				verbs_peer_mute(peer);
+			abandon(ep, op, why);
+		}
 		verbs_conn_break(peer->conn, VERBS_BREAK_UNSURE);
 		return false;
 	}
@@ -416,7 +422,12 @@ void verbs_peer_pump(struct verbs_ep *ep, struct verbs_peer *peer)
 {
 	struct verbs_op *op;
 
-	while (!ep->gone && !ep->closing && (op = next_op(peer))) {
+	while (!ep->gone && !ep->closing) {
+		if (peer->cut != 0)
+			verbs_op_tell_cut(ep, peer);
+		op = next_op(peer);
+		if (!op)
+			return;
 		if (!peer->conn)
 			verbs_conn_open(ep, peer);
 		if (!peer->conn || peer->conn->state != VERBS_CONN_READY ||

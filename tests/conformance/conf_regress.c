@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Mistakes that went through once: each case here failed before its cause was mended. */
+#include <dlfcn.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -213,6 +214,46 @@ static void missing_source_spends_no_receive(struct conf *c)
 	conf_done(b->rx, dst);
 }
 
+/* Asking may log that the device is gone. */
+static uint32_t state_of(struct fid_mr *mr)
+{
+	struct hmreg_region_info info = { .size = sizeof(info) };
+	struct hmreg_mr_ops *ops;
+
+	assert_int_equal(fi_open_ops(&mr->fid, HMREG_MR_OPS, 0, (void **)&ops, NULL), 0);
+	assert_int_equal(ops->info(&mr->fid, &info), 0);
+	return info.state;
+}
+
+/* A domain without endpoints has no thread: its regions tell of the device's removal nevertheless. */
+static void fn_38_idle_domain_is_revoked(struct conf *c)
+{
+	void *library = dlopen("libibverbs.so.1", RTLD_NOW | RTLD_NOLOAD);
+	int (*remove_device)(const char *name) = NULL;
+	struct conf_region *region;
+	void (*reset)(void) = NULL;
+	struct conf_end *end;
+
+	if (library) {
+		*(void **)&remove_device = dlsym(library, "emu_verbs_remove_device");
+		*(void **)&reset = dlsym(library, "emu_verbs_reset");
+		dlclose(library);
+	}
+	if (c->profile->at_once || !remove_device || !reset)
+		conf_skip(c, "only the emulated devices do this on demand");
+	end = conf_open(c, &(struct conf_opts){ .no_ep = true });
+	region = conf_reg(end, conf_alloc(c, 64), 64, CONF_ALL);
+	assert_false(state_of(region->mr) & HMREG_REGION_REVOKED);
+	conf_log_mark(__FILE__, __LINE__);
+	assert_int_equal(remove_device(c->profile->name), 0);
+	assert_true(state_of(region->mr) & HMREG_REGION_REVOKED);
+	assert_true(state_of(region->mr) & HMREG_REGION_REVOKED);
+	conf_log_expect(1, "is gone", "removal", __FILE__, __LINE__);
+	conf_drop_region(region);
+	conf_drop_end(end);
+	reset();
+}
+
 static const struct conf_case cases[] = {
 	CONF_NEED(api_11_wrong_base_address_is_refused, FI_MR_RAW),
 	CONF(api_11_zero_raw_key_can_be_unmapped),
@@ -223,6 +264,7 @@ static const struct conf_case cases[] = {
 	CONF(api_20_authorization_keys_are_refused),
 	CONF(mode_01_unknown_bits_at_the_domain),
 	CONF(missing_source_spends_no_receive),
+	CONF(fn_38_idle_domain_is_revoked),
 };
 
 int main(int argc, char **argv)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* See harness.h: the runner, what it watches around a case, and log lines. */
 #include <dirent.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -442,6 +443,8 @@ int conf_main(int argc, char **argv, const struct conf_case *cases, size_t count
 	unsetenv("FI_PROVIDER");
 	real_stderr = dup(STDERR_FILENO);
 	log_fd = memfd_create("log", MFD_CLOEXEC);
+	/* threads that write at the same time would overwrite each other's lines */
+	fcntl(log_fd, F_SETFL, O_APPEND);
 #ifdef __SANITIZE_ADDRESS__
 	__sanitizer_set_report_fd((void *)(intptr_t)real_stderr);
 #endif

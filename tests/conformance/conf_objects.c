@@ -200,12 +200,10 @@ static void objects_bind_rules(struct conf *c)
 	assert_refused(fi_enable(ep), -FI_EOPBADSTATE);
 	assert_ok(fi_close(&ep->fid));
 	/* what was refused is held by nobody */
-	assert_ok(fi_close(&other_cntr->fid));
-	assert_ok(fi_close(&other_eq->fid));
-	assert_ok(fi_close(&cq->fid));
-	assert_ok(fi_close(&av->fid));
-	assert_ok(fi_close(&cntr->fid));
-	assert_ok(fi_close(&eq->fid));
+	struct fid *fids[] = { &other_cntr->fid, &other_eq->fid, &cq->fid,
+			       &av->fid,	 &cntr->fid,	 &eq->fid };
+	for (size_t i = 0; i < count_of(fids); i++)
+		assert_ok(fi_close(fids[i]));
 }
 
 /* What must be bound before an endpoint of these capabilities can be enabled. */

@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Regions of one buffer that share nothing but the buffer: in several domains, and across a fork. */
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tests/conformance/harness.h"
+
+#define LEN 4096
+
+/* The link's buffer once more, through a region of this end. */
+static struct conf_link by_way_of(const struct conf_link *l, struct conf_end *end,
+				  struct conf_region *region)
+{
+	struct conf_link other = *l;
+
+	other.b = end;
+	other.to = conf_addr(l->a, end);
+	other.remote = region;
+	other.key = conf_key(l->a, region);
+	return other;
+}
+
+/* Of three domains that register the same buffer, on two devices where there are two. */
+static void reg_04_domains_are_independent(struct conf *c)
+{
+	struct conf_end *first, *second;
+	struct conf_link l, others[2];
+
+	conf_link(c, NULL, LEN, &l);
+	conf_pair(c, NULL, &first, &second);
+	others[0] = by_way_of(&l, first, conf_reg(first, l.dst, LEN, CONF_ALL));
+	others[1] = by_way_of(&l, second, conf_reg(second, l.dst, LEN, CONF_ALL));
+	conf_works(&l);
+	conf_works(&others[0]);
+	conf_works(&others[1]);
+	conf_close_region(others[0].remote);
+	conf_works(&l);
+	conf_works(&others[1]);
+	conf_close_region(l.remote);
+	conf_works(&others[1]);
+	conf_check_stats(first, 0, 0, 0);
+	conf_check_stats(second, 1, LEN, 0);
+}
+
+/* What one domain grants, the other does not for that. */
+static void reg_04_domains_have_their_own_rights(struct conf *c)
+{
+	struct conf_end *reader, *unused;
+	struct conf_link l, reads;
+
+	conf_link(c, NULL, LEN, &l);
+	conf_pair(c, NULL, &unused, &reader);
+	reads = by_way_of(&l, reader, conf_reg(reader, l.dst, LEN, FI_REMOTE_READ));
+	conf_put(&l, 0, LEN);
+	memset(l.src, 0, LEN);
+	conf_get(&reads, 0, LEN);
+	assert_memory_equal(l.src, l.dst, LEN);
+	conf_fill(c, l.src, LEN);
+	assert_ok(fi_write(l.a->ep, l.src, 8, l.local->desc, reads.to, reads.remote->addr,
+			   reads.key, c));
+	conf_failed(l.a->tx, c, FI_EACCES, HMREG_NO_RIGHT);
+	conf_works(&l);
+}
+
+/* A child that writes to all of its memory, says so, and then lives until it is killed. */
+static pid_t writing_child(uint8_t *mem, size_t len)
+{
+	int said[2];
+	char byte = 0;
+	pid_t pid;
+
+	assert_int_equal(pipe(said), 0);
+	pid = fork();
+	assert_true(pid >= 0);
+	if (pid == 0) {
+		alarm(60); /* at the latest */
+		memset(mem, 0xee, len);
+		if (write(said[1], &byte, 1) != 1)
+			_exit(1);
+		for (;;)
+			pause();
+	}
+	close(said[1]);
+	assert_int_equal(read(said[0], &byte, 1), 1);
+	close(said[0]);
+	return pid;
+}
+
+/*
+ * Memory of whole pages, so that nothing else lies in them.  The parent writes to it with the child
+ * alive: were its pages shared with the child, it would get others than the NIC knows.
+ */
+static void reg_09_pinned_pages_stay_the_parent_s(struct conf *c)
+{
+	const size_t len = 16 * (size_t)sysconf(_SC_PAGESIZE);
+	uint8_t *mem = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct conf_link l, forked;
+	int status;
+	pid_t pid;
+
+	assert_true(mem != MAP_FAILED);
+	conf_link(c, NULL, len, &l);
+	memset(mem, 0x11, len);
+	forked = by_way_of(&l, l.b, conf_reg(l.b, mem, len, CONF_ALL));
+	forked.dst = mem;
+	conf_works(&forked);
+	memset(mem, 0x11, len);
+	pid = writing_child(mem, len);
+	for (size_t i = 0; i < len; i++)
+		assert_int_equal(mem[i], 0x11);
+	memset(mem, 0x22, len);
+	conf_get(&forked, 0, len);
+	assert_memory_equal(l.src, mem, len); /* the NIC reads what the parent wrote */
+	conf_fill(c, l.src, len);
+	conf_put(&forked, 0, len);
+	assert_memory_equal(mem, l.src, len); /* and the parent reads what the NIC wrote */
+	kill(pid, SIGKILL);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+	conf_works(&forked);
+	conf_drop_region(forked.remote);
+	munmap(mem, len);
+}
+
+/* Ends by a signal when it could: valgrind looks for leaks at an exit, and has a status of its own. */
+static void close_in_child(void *arg)
+{
+	struct conf_link *l = arg;
+
+	if (fi_close(&l->remote->mr->fid) == 0)
+		kill(getpid(), SIGKILL);
+	_exit(1);
+}
+
+/* A child that closes what it got from its parent does not close it for the parent. */
+static void reg_09_child_that_closes_a_region(struct conf *c)
+{
+	struct conf_link l;
+	int status;
+
+	conf_link(c, NULL, LEN, &l);
+	conf_works(&l);
+	status = conf_fork(close_in_child, &l);
+	assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+	conf_works(&l);
+}
+
+static const struct conf_case cases[] = {
+	CONF(reg_04_domains_are_independent),
+	CONF(reg_04_domains_have_their_own_rights),
+	CONF(reg_09_pinned_pages_stay_the_parent_s),
+	CONF(reg_09_child_that_closes_a_region),
+};
+
+int main(int argc, char **argv)
+{
+	return conf_main(argc, argv, cases, count_of(cases));
+}

@@ -169,6 +169,8 @@ write_job()
 	{
 		variables
 		cat "$scratch/variables"
+		# Tells the host that the machine itself is up; the exit status follows.
+		echo "printf s | dd of=/dev/port bs=1 seek=233 conv=notrunc 2>/dev/null"
 		echo "cd /tmp"
 		[ -z "$preload" ] || echo "export LD_PRELOAD=$(quote "$preload")"
 		echo "exec ${user:+/usr/bin/setpriv --reuid=1000 --regid=1000 --clear-groups --} $words"
@@ -186,6 +188,7 @@ stop()
 
 boot()
 {
+	: >"$scratch/status"
 	# shellcheck disable=SC2086
 	setpriv --pdeathsig TERM timeout --foreground -k 5 "$seconds" setpriv --pdeathsig KILL \
 		qemu-system-x86_64 -machine q35 -accel "$accelerator" -cpu max -m "$memory" -smp 2 \
@@ -201,13 +204,19 @@ boot()
 	child=
 }
 
+# started: the program has begun; whether it has ended does not matter.
+started()
+{
+	[ "$(head -c 1 "$scratch/status")" = s ]
+}
+
 case ${1:-} in
 -h | --help)
 	usage
 	exit 0
 	;;
 esac
-child=
+child= begun=115 # the letter s
 scratch=$(mktemp -d)
 root=$scratch/root
 mkdir "$root"
@@ -229,8 +238,18 @@ write_job
 	hm_vm_pack "$root"
 } >"$scratch/initrd"
 boot
-if [ "$(wc -c <"$scratch/status")" -eq 1 ]; then
-	exit "$(od -An -tu1 "$scratch/status" | tr -d ' ')"
+if ! started && [ $qemu -ne 124 ] && [ $qemu -ne 137 ]; then
+	echo "note: the virtual machine broke before the program began; it is started once more" >&2
+	boot
+fi
+status=$(od -An -v -tu1 "$scratch/status")
+# shellcheck disable=SC2086
+set -- $status
+if [ "${1:-}" = "$begun" ]; then
+	shift
+fi
+if [ $# -gt 0 ]; then
+	exit "$1"
 fi
 if [ $qemu -eq 124 ] || [ $qemu -eq 137 ]; then
 	echo "error: the virtual machine was ended after $seconds s" >&2

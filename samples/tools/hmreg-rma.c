@@ -5,6 +5,7 @@
  */
 #define _POSIX_C_SOURCE 200809L
 
+#include <netdb.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,13 +20,30 @@ static bool is_software(const struct fi_info *info)
 	return !strcmp(info->fabric_attr->name, "hmreg-sw");
 }
 
+/* The host's name or address means nothing here: why.  NULL: it does. */
+static const char *unknown_host(const char *host)
+{
+	struct addrinfo *list;
+	int ret = getaddrinfo(host, NULL, NULL, &list);
+
+	if (ret)
+		return gai_strerror(ret);
+	freeaddrinfo(list);
+	return NULL;
+}
+
 /* Say on stderr which domains there would be. */
 static void print_choices(const struct rma_options *options)
 {
 	bool two = options->server || options->host;
-	const char *separator = "; there is: ";
+	const char *separator = "; usable: ";
+	const char *why = options->host ? unknown_host(options->host) : NULL;
 	struct fi_info *list, *info;
 
+	if (why) {
+		fprintf(stderr, "hmreg-rma: host '%s': %s\n", options->host, why);
+		return;
+	}
 	fputs("hmreg-rma: ", stderr);
 	if (options->device)
 		fprintf(stderr, "no NIC domain '%s' ", options->device);

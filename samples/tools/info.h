@@ -41,6 +41,7 @@ struct info_ports {
 	size_t count;
 	struct info_unusable *unusable; /* owned */
 	size_t unusable_count;
+	bool all; /* not one that was asked for by name */
 };
 
 /*

@@ -327,6 +327,7 @@ int info_ports_find(const char *name, struct info_ports *ports)
 	int ret;
 
 	memset(ports, 0, sizeof(*ports));
+	ports->all = !name;
 	/* Before the first call: the library reads its environment once. */
 	catches = (!level || !*level) && !setenv("FI_LOG_LEVEL", "warn", 1);
 	ret = find(name, FI_FORMAT_UNSPEC, ports, &ports->list[0], reason[0], sizeof(reason[0]));

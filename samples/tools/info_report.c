@@ -169,6 +169,18 @@ static void print_port(FILE *out, const struct info_port *port, bool verbose)
 		print_attributes(out, info);
 }
 
+/* Hardware, usable or not. */
+static bool has_devices(const struct info_ports *ports)
+{
+	size_t i;
+
+	for (i = 0; i < ports->count; i++) {
+		if (!ports->port[i].described || strcmp(ports->port[i].device.kind, "sw"))
+			return true;
+	}
+	return ports->unusable_count > 0;
+}
+
 void info_report(FILE *out, const struct info_ports *ports, bool verbose)
 {
 	size_t i;
@@ -183,4 +195,6 @@ void info_report(FILE *out, const struct info_ports *ports, bool verbose)
 	for (i = 0; i < ports->unusable_count; i++)
 		fprintf(out, "%s\n" LABEL "%s\n", ports->unusable[i].name, "not usable",
 			ports->unusable[i].reason);
+	if (ports->all && !has_devices(ports))
+		fputs("\nThe system has no RDMA device.\n", out);
 }

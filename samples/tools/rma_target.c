@@ -18,6 +18,10 @@ static int greet(struct rma_target *target, const struct rma_options *options)
 	out->address_len = (uint32_t)len;
 	out->size = options->max;
 	ret = rma_talk_ask(&target->talk, RMA_HELLO);
+	if (ret && target->talk.broken)
+		fprintf(stderr,
+			"%s: no server at %s, port %s: has `%s --server' been started there?\n",
+			sample_program, options->host, options->port, sample_program);
 	if (ret)
 		return ret;
 	target->greeted = true;

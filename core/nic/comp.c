@@ -40,6 +40,42 @@ int nic_error_code(enum hmreg_error why)
 	return codes[why];
 }
 
+const char *nic_error_text(int prov_errno)
+{
+	static const char *const text[HMREG_ERROR_LAST] = {
+		[HMREG_OK] = "success",
+		[HMREG_KEY_UNKNOWN] =
+			"bad key: the target has no region with this key, or has closed it",
+		[HMREG_KEY_CLOSED] = "closed: the region of this key has been closed",
+		[HMREG_OUT_OF_BOUNDS] = "out of bounds: the range is not inside the region",
+		[HMREG_NO_RIGHT] = "no right: the region does not grant this access",
+		[HMREG_DISABLED] = "disabled: the region has not been enabled",
+		[HMREG_KEY_USED_UP] = "closed: the single-use key has been used",
+		[HMREG_OTHER_ENDPOINT] = "no right: the region is bound to another endpoint",
+		[HMREG_KEY_NOT_MAPPED] =
+			"bad key: the target wants a raw key, mapped here with all its bytes",
+		[HMREG_KEY_FORGED] = "bad key: raw key and base address are not those of a region",
+		[HMREG_PEER_GONE] = "no enabled endpoint has this address",
+		[HMREG_PEER_NO_CAP] = "the target endpoint was not opened for this operation",
+		[HMREG_LOCAL_REGION] = "closed: the local region was closed before its use",
+		[HMREG_TRUNCATED] = "the message is longer than the receive buffer",
+		[HMREG_FAULT] = "memory of the operation is not mapped or not writable",
+		[HMREG_CANCELED] = "canceled by the application",
+		[HMREG_MISALIGNED] = "the atomic's target is not naturally aligned",
+		[HMREG_REFRESHING] = "disabled: the region is being refreshed",
+		[HMREG_PEER_REGION] = "closed: the receiver closed its buffer's region",
+		[HMREG_REMOTE_ACCESS] = "the target's NIC refused the key, the range or the access",
+		[HMREG_REMOTE_INVALID] = "the target's NIC cannot do what was asked",
+		[HMREG_PEER_LOST] = "the peer stopped answering",
+		[HMREG_DEVICE_GONE] = "the device was removed or has failed",
+		[HMREG_TRANSPORT] = "the NIC reports a failure that the log names",
+	};
+
+	if (prov_errno < 0 || prov_errno >= HMREG_ERROR_LAST || !text[prov_errno])
+		return "unknown cause";
+	return text[prov_errno];
+}
+
 int nic_cq_init(struct nic_cq *cq, size_t size, enum fi_wait_obj wait_obj)
 {
 	uint32_t ring_size = 1;

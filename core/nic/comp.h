@@ -57,6 +57,8 @@ struct nic_cq {
 
 /* The FI_E code, positive, that goes with a cause. */
 int nic_error_code(enum hmreg_error why);
+/* The cause as a sentence, constant; of prov_errno that is none, that it is unknown. */
+const char *nic_error_text(int prov_errno);
 
 #define NIC_CQ_SIZE_MAX (UINT32_C(1) << 24)
 

@@ -186,6 +186,65 @@ struct nic_wr {
 	uint64_t data; /* FI_REMOTE_CQ_DATA */
 };
 
+/*
+ * ---- completing what was posted, whose CQ room is reserved ----
+ * nic_fail: an error entry, and a failure counted.  nic_succeed: an entry where one was asked for (else
+ * the room is given back), and the operation counted.
+ */
+
+/* The counter of an initiator's operation, or NULL. */
+static inline struct nic_cntr *nic_initiator_cntr(const struct nic_ep *ep, enum nic_op op)
+{
+	switch (op) {
+	case NIC_OP_SEND:
+		return ep->cntr[NIC_CNTR_SEND];
+	case NIC_OP_WRITE:
+	case NIC_OP_ATOMIC:
+		return ep->cntr[NIC_CNTR_WRITE];
+	default:
+		return ep->cntr[NIC_CNTR_READ];
+	}
+}
+
+/* Of wr, both look at op, flags, comp_flags, len and context. */
+static inline void nic_fail(struct nic_ep *ep, const struct nic_wr *wr, enum hmreg_error why)
+{
+	struct nic_cntr *cntr = nic_initiator_cntr(ep, wr->op);
+
+	if (cntr)
+		nic_cntr_failed(cntr);
+	if (ep->tx_cq) {
+		struct nic_comp comp = { .op_context = wr->context,
+					 .flags = wr->comp_flags,
+					 .src_addr = FI_ADDR_NOTAVAIL,
+					 .err = nic_error_code(why),
+					 .prov_errno = (int)why,
+					 .olen = wr->len };
+
+		nic_cq_push(ep->tx_cq, &comp);
+	}
+}
+
+static inline void nic_succeed(struct nic_ep *ep, const struct nic_wr *wr)
+{
+	struct nic_cntr *cntr = nic_initiator_cntr(ep, wr->op);
+
+	if (ep->tx_cq) {
+		if (wr->flags & FI_COMPLETION) {
+			struct nic_comp comp = { .op_context = wr->context,
+						 .flags = wr->comp_flags,
+						 .len = wr->len,
+						 .src_addr = FI_ADDR_NOTAVAIL };
+
+			nic_cq_push(ep->tx_cq, &comp);
+		} else {
+			nic_cq_unreserve(ep->tx_cq);
+		}
+	}
+	if (cntr)
+		nic_cntr_done(cntr, wr->len);
+}
+
 /* A receive to post.  desc are handles of regions, kept and looked up when a message arrives. */
 struct nic_recv {
 	const struct iovec *iov;

@@ -82,13 +82,6 @@ static inline enum sw_atomic_kind sw_atomic_kind_of(enum nic_op op)
 	return (enum sw_atomic_kind)(SW_ATOMIC_BASE + (op - NIC_OP_ATOMIC));
 }
 
-/*
- * End an operation of ep, whose CQ room is reserved: an error entry, and a failure counted; or an
- * entry where one was asked for (else the room is given back), and the operation counted.
- */
-void sw_fail(struct nic_ep *ep, const struct nic_wr *wr, enum hmreg_error why);
-void sw_succeed(struct nic_ep *ep, const struct nic_wr *wr);
-
 ssize_t sw_rma(struct nic_ep *ep, const struct nic_wr *wr);  /* sw_rma.c */
 ssize_t sw_send(struct nic_ep *ep, const struct nic_wr *wr); /* sw_msg.c */
 ssize_t sw_post_recv(struct nic_ep *ep, const struct nic_recv *recv);

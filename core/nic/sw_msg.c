@@ -72,9 +72,9 @@ static void answer_deferred(const struct sw_message *msg, enum hmreg_error why)
 	if (sender->serial == msg->src_serial) {
 		atomic_fetch_sub_explicit(&sender->deferred, 1, memory_order_relaxed);
 		if (why == HMREG_OK)
-			sw_succeed(&sender->ep, &wr);
+			nic_succeed(&sender->ep, &wr);
 		else
-			sw_fail(&sender->ep, &wr, why);
+			nic_fail(&sender->ep, &wr, why);
 	}
 	sw_port_release(sender);
 }
@@ -219,9 +219,9 @@ ssize_t sw_send(struct nic_ep *ep, const struct nic_wr *wr)
 		if (ep->tx_cq)
 			nic_cq_unreserve(ep->tx_cq);
 	} else if (done && why == HMREG_OK) {
-		sw_succeed(ep, wr);
+		nic_succeed(ep, wr);
 	} else if (done) {
-		sw_fail(ep, wr, why);
+		nic_fail(ep, wr, why);
 	}
 	return ret;
 }

@@ -333,44 +333,6 @@ static int sw_atomic_offer(struct nic_domain *domain, enum nic_op kind, enum fi_
 	return 0;
 }
 
-/* ---- causes ---- */
-
-static const char *sw_strerror(int prov_errno)
-{
-	static const char *const text[HMREG_ERROR_LAST] = {
-		[HMREG_OK] = "success",
-		[HMREG_KEY_UNKNOWN] =
-			"bad key: the target has no region with this key, or has closed it",
-		[HMREG_KEY_CLOSED] = "closed: the region of this key has been closed",
-		[HMREG_OUT_OF_BOUNDS] = "out of bounds: the range is not inside the region",
-		[HMREG_NO_RIGHT] = "no right: the region does not grant this access",
-		[HMREG_DISABLED] = "disabled: the region has not been enabled",
-		[HMREG_KEY_USED_UP] = "closed: the single-use key has been used",
-		[HMREG_OTHER_ENDPOINT] = "no right: the region is bound to another endpoint",
-		[HMREG_KEY_NOT_MAPPED] =
-			"bad key: the target wants a raw key, mapped here with all its bytes",
-		[HMREG_KEY_FORGED] = "bad key: raw key and base address are not those of a region",
-		[HMREG_PEER_GONE] = "no enabled endpoint has this address",
-		[HMREG_PEER_NO_CAP] = "the target endpoint was not opened for this operation",
-		[HMREG_LOCAL_REGION] = "closed: the local region was closed before its use",
-		[HMREG_TRUNCATED] = "the message is longer than the receive buffer",
-		[HMREG_FAULT] = "memory of the operation is not mapped or not writable",
-		[HMREG_CANCELED] = "canceled by the application",
-		[HMREG_MISALIGNED] = "the atomic's target is not naturally aligned",
-		[HMREG_REFRESHING] = "disabled: the region is being refreshed",
-		[HMREG_PEER_REGION] = "closed: the receiver closed its buffer's region",
-		[HMREG_REMOTE_ACCESS] = "the target's NIC refused the key, the range or the access",
-		[HMREG_REMOTE_INVALID] = "the target's NIC cannot do what was asked",
-		[HMREG_PEER_LOST] = "the peer stopped answering",
-		[HMREG_DEVICE_GONE] = "the device was removed or has failed",
-		[HMREG_TRANSPORT] = "the NIC reports a failure that the log names",
-	};
-
-	if (prov_errno < 0 || prov_errno >= HMREG_ERROR_LAST || !text[prov_errno])
-		return "unknown cause";
-	return text[prov_errno];
-}
-
 struct nic_ops sw_nic_ops = {
 	.name = "sw",
 	.domain_size = sizeof(struct nic_domain),
@@ -394,5 +356,5 @@ struct nic_ops sw_nic_ops = {
 	.post_recv = sw_post_recv,
 	.cancel = sw_cancel,
 	.atomic_valid = sw_atomic_offer,
-	.strerror = sw_strerror,
+	.strerror = nic_error_text,
 };

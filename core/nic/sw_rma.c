@@ -5,57 +5,6 @@
 #include "core/base/range.h"
 #include "core/nic/sw.h"
 
-static struct nic_cntr *initiator_cntr(const struct nic_ep *ep, enum nic_op op)
-{
-	switch (op) {
-	case NIC_OP_SEND:
-		return ep->cntr[NIC_CNTR_SEND];
-	case NIC_OP_WRITE:
-	case NIC_OP_ATOMIC:
-		return ep->cntr[NIC_CNTR_WRITE];
-	default:
-		return ep->cntr[NIC_CNTR_READ];
-	}
-}
-
-void sw_fail(struct nic_ep *ep, const struct nic_wr *wr, enum hmreg_error why)
-{
-	struct nic_cntr *cntr = initiator_cntr(ep, wr->op);
-
-	if (cntr)
-		nic_cntr_failed(cntr);
-	if (ep->tx_cq) {
-		struct nic_comp comp = { .op_context = wr->context,
-					 .flags = wr->comp_flags,
-					 .src_addr = FI_ADDR_NOTAVAIL,
-					 .err = nic_error_code(why),
-					 .prov_errno = (int)why,
-					 .olen = wr->len };
-
-		nic_cq_push(ep->tx_cq, &comp);
-	}
-}
-
-void sw_succeed(struct nic_ep *ep, const struct nic_wr *wr)
-{
-	struct nic_cntr *cntr = initiator_cntr(ep, wr->op);
-
-	if (ep->tx_cq) {
-		if (wr->flags & FI_COMPLETION) {
-			struct nic_comp comp = { .op_context = wr->context,
-						 .flags = wr->comp_flags,
-						 .len = wr->len,
-						 .src_addr = FI_ADDR_NOTAVAIL };
-
-			nic_cq_push(ep->tx_cq, &comp);
-		} else {
-			nic_cq_unreserve(ep->tx_cq);
-		}
-	}
-	if (cntr)
-		nic_cntr_done(cntr, wr->len);
-}
-
 /* ---- the target's side of the checks ---- */
 
 /* A range of a region of the other side; the region is referenced. */
@@ -462,7 +411,7 @@ ssize_t sw_rma(struct nic_ep *ep, const struct nic_wr *wr)
 		return -FI_EAGAIN;
 	target = sw_port_acquire(wr->peer);
 	if (!target) {
-		sw_fail(ep, wr, HMREG_PEER_GONE);
+		nic_fail(ep, wr, HMREG_PEER_GONE);
 		return 0;
 	}
 	notify = (wr->flags & FI_REMOTE_CQ_DATA) && target->ep.rx_cq;
@@ -480,8 +429,8 @@ ssize_t sw_rma(struct nic_ep *ep, const struct nic_wr *wr)
 	release_targets(&targets);
 	sw_port_release(target);
 	if (why == HMREG_OK)
-		sw_succeed(ep, wr);
+		nic_succeed(ep, wr);
 	else
-		sw_fail(ep, wr, why);
+		nic_fail(ep, wr, why);
 	return 0;
 }

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "core/base/log.h"
-#include "core/nic/sw_nic.h"
 #include "core/nic/verbs_conn.h"
 
 #define BATCH 32
@@ -292,9 +291,4 @@ void verbs_replay(struct verbs_ep *ep, struct verbs_peer *peer, bool same, uint6
 	replay_list(ep, &peer->waiting, same, received);
 	if (!same)
 		peer->cut = 0;
-}
-
-const char *verbs_strerror(int prov_errno)
-{
-	return sw_nic_ops.strerror(prov_errno);
 }

@@ -358,9 +358,6 @@ void verbs_op_answered(struct verbs_ep *ep, struct verbs_peer *peer, uint64_t id
 /* Complete an operation that is in no list, with success or error, and free it. */
 void verbs_op_finish(struct verbs_ep *ep, struct verbs_op *op, enum hmreg_error why);
 void verbs_ep_device_gone(struct verbs_ep *ep);
-/* hmreg_error to FI_E code, positive: the table is nic_error_code's (comp.h). */
-int verbs_error_code(enum hmreg_error why);
-const char *verbs_strerror(int prov_errno);
 
 /* ---- verbs_msg.c: called by the above, under ep->lock ---- */
 int verbs_msg_init(struct verbs_ep *ep);

@@ -36,7 +36,7 @@ struct nic_ops verbs_nic_ops = {
 	.post_recv = verbs_post_recv,
 	.cancel = verbs_cancel,
 	.atomic_valid = verbs_atomic_valid,
-	.strerror = verbs_strerror,
+	.strerror = nic_error_text,
 };
 
 void verbs_nic_init(void)

@@ -68,48 +68,18 @@ static void free_op(struct verbs_ep *ep, struct verbs_op *op)
 
 /* ---- completion ---- */
 
-int verbs_error_code(enum hmreg_error why)
-{
-	return nic_error_code(why);
-}
-
-static struct nic_cntr *cntr_of(const struct nic_ep *ep, enum nic_op op)
-{
-	switch (op) {
-	case NIC_OP_SEND:
-		return ep->cntr[NIC_CNTR_SEND];
-	case NIC_OP_WRITE:
-	case NIC_OP_ATOMIC:
-		return ep->cntr[NIC_CNTR_WRITE];
-	default:
-		return ep->cntr[NIC_CNTR_READ];
-	}
-}
-
 static void complete(struct nic_ep *ep, const struct verbs_op *op, enum hmreg_error why)
 {
-	struct nic_cntr *cntr = cntr_of(ep, op->op);
-	struct nic_comp comp = { .op_context = op->context,
-				 .flags = op->comp_flags,
-				 .src_addr = FI_ADDR_NOTAVAIL };
+	struct nic_wr wr = { .op = op->op,
+			     .flags = op->flags,
+			     .comp_flags = op->comp_flags,
+			     .len = op->len,
+			     .context = op->context };
 
-	if (why != HMREG_OK) {
-		comp.err = nic_error_code(why);
-		comp.prov_errno = (int)why;
-		comp.olen = op->len;
-	} else {
-		comp.len = op->len;
-	}
-	if (ep->tx_cq) {
-		if (why != HMREG_OK || (op->flags & FI_COMPLETION))
-			nic_cq_push(ep->tx_cq, &comp);
-		else
-			nic_cq_unreserve(ep->tx_cq);
-	}
-	if (cntr && why == HMREG_OK)
-		nic_cntr_done(cntr, op->len);
-	else if (cntr)
-		nic_cntr_failed(cntr);
+	if (why == HMREG_OK)
+		nic_succeed(ep, &wr);
+	else
+		nic_fail(ep, &wr, why);
 }
 
 /* What it holds is free before the application hears of it, and may post the next one. */

@@ -169,6 +169,20 @@ int hm_no_ops_open(struct fid *fid, const char *name, uint64_t flags, void **ops
 int hm_no_tostr(const struct fid *fid, char *buf, size_t len);
 int hm_no_ops_set(struct fid *fid, const char *name, uint64_t flags, void *ops, void *context);
 
+/* ---- what hmreg adds (fi_ext_hmreg.h) ---- */
+
+/* fi_open_ops of an object that has one extension table of this name; subsys and call name it in the log. */
+int hm_ext_open(struct fid *fid, enum fi_log_subsys subsys, const char *name, uint64_t flags,
+		void **ops, const char *ext_name, void *ext_ops);
+/*
+ * May a struct that begins with its size be filled: fid is of this class, and out has room?  size points
+ * to it, or is NULL.  -FI_EINVAL with one log line that says what was asked for.
+ */
+int hm_ext_check(const struct fid *fid, size_t fclass, const size_t *size,
+		 enum fi_log_subsys subsys, const char *what);
+/* Hand out as much of a filled struct as the caller's has, which says how much in its size. */
+void hm_ext_give(void *out, void *filled, size_t size);
+
 /* ---- constructors behind the ops tables ---- */
 extern struct fi_ops_mr hm_mr_ops;
 int hm_domain_open(struct fid_fabric *fabric, struct fi_info *info, struct fid_domain **domain,

@@ -12,18 +12,16 @@ static int domain_stats(struct fid *fid, struct hmreg_domain_stats *out)
 {
 	struct hmreg_domain_stats stats = { .size = sizeof(stats) };
 	struct hm_domain *domain;
+	int ret = hm_ext_check(fid, FI_CLASS_DOMAIN, out ? &out->size : NULL, FI_LOG_DOMAIN,
+			       "not a domain, or no room for its figures");
 
-	if (!fid || fid->fclass != FI_CLASS_DOMAIN || !out || out->size < sizeof(out->size)) {
-		HM_WARN(FI_LOG_DOMAIN, "not a domain, or no room for its figures");
-		return -FI_EINVAL;
-	}
+	if (ret != 0)
+		return ret;
 	domain = hm_domain_of(fid);
 	hm_key_count(&domain->mr.regions, &stats.regions, &stats.registered_bytes);
 	hm_key_count(&domain->mr.mapped, &stats.mapped_keys, NULL);
 	stats.endpoints = atomic_load(&domain->endpoints);
-	if (out->size < stats.size)
-		stats.size = out->size;
-	memcpy(out, &stats, stats.size);
+	hm_ext_give(out, &stats, sizeof(stats));
 	return 0;
 }
 
@@ -31,18 +29,16 @@ static int domain_verbs(struct fid *fid, struct hmreg_verbs_domain *out)
 {
 	struct hmreg_verbs_domain verbs = { .size = sizeof(verbs) };
 	struct hm_domain *domain;
-	int ret;
+	int ret = hm_ext_check(fid, FI_CLASS_DOMAIN, out ? &out->size : NULL, FI_LOG_DOMAIN,
+			       "not a domain, or no room for its verbs objects");
 
-	if (!fid || fid->fclass != FI_CLASS_DOMAIN || !out || out->size < sizeof(out->size)) {
-		HM_WARN(FI_LOG_DOMAIN, "not a domain, or no room for its verbs objects");
-		return -FI_EINVAL;
-	}
+	if (ret != 0)
+		return ret;
 	domain = hm_domain_of(fid);
 	ret = domain->nic->ops->domain_verbs(domain->nic, &verbs);
 	if (ret != 0)
 		return ret;
-	verbs.size = out->size < sizeof(verbs) ? out->size : sizeof(verbs);
-	memcpy(out, &verbs, verbs.size);
+	hm_ext_give(out, &verbs, sizeof(verbs));
 	return 0;
 }
 
@@ -55,18 +51,8 @@ static struct hmreg_domain_ops domain_ext_ops = {
 static int domain_ops_open(struct fid *fid, const char *name, uint64_t flags, void **ops,
 			   void *context)
 {
-	if (!name || !ops) {
-		HM_WARN(FI_LOG_DOMAIN, "no name, or nowhere to put the operations");
-		return -FI_EINVAL;
-	}
-	if (strcmp(name, HMREG_DOMAIN_OPS) != 0)
-		return hm_no_ops_open(fid, name, flags, ops, context);
-	if (flags != 0) {
-		HM_WARN(FI_LOG_DOMAIN, "flags are 0x%lx and must be 0", (unsigned long)flags);
-		return -FI_EBADFLAGS;
-	}
-	*ops = &domain_ext_ops;
-	return 0;
+	(void)context;
+	return hm_ext_open(fid, FI_LOG_DOMAIN, name, flags, ops, HMREG_DOMAIN_OPS, &domain_ext_ops);
 }
 
 /* ---- life ---- */

@@ -62,6 +62,42 @@ int hm_no_ops_set(struct fid *fid, const char *name, uint64_t flags, void *ops, 
 	return -FI_ENOSYS;
 }
 
+/* ---- what hmreg adds ---- */
+
+int hm_ext_open(struct fid *fid, enum fi_log_subsys subsys, const char *name, uint64_t flags,
+		void **ops, const char *ext_name, void *ext_ops)
+{
+	if (!name || !ops) {
+		HM_WARN(subsys, "no name, or nowhere to put the operations");
+		return -FI_EINVAL;
+	}
+	if (strcmp(name, ext_name) != 0)
+		return hm_no_ops_open(fid, name, flags, ops, NULL);
+	if (flags != 0) {
+		HM_WARN(subsys, "flags are 0x%lx and must be 0", (unsigned long)flags);
+		return -FI_EBADFLAGS;
+	}
+	*ops = ext_ops;
+	return 0;
+}
+
+int hm_ext_check(const struct fid *fid, size_t fclass, const size_t *size,
+		 enum fi_log_subsys subsys, const char *what)
+{
+	if (fid && fid->fclass == fclass && size && *size >= sizeof(*size))
+		return 0;
+	HM_WARN(subsys, "%s", what);
+	return -FI_EINVAL;
+}
+
+void hm_ext_give(void *out, void *filled, size_t size)
+{
+	size_t *room = out, given = *room < size ? *room : size;
+
+	*(size_t *)filled = given;
+	memcpy(out, filled, given);
+}
+
 /* ---- fabric ---- */
 
 static int fabric_close(struct fid *fid)
@@ -150,8 +186,7 @@ static int describe_device(struct fid *fid, const struct fi_info *info, struct h
 	ret = port->ops->port_describe(port, &device);
 	if (ret != 0)
 		return ret;
-	device.size = out->size < sizeof(device) ? out->size : sizeof(device);
-	memcpy(out, &device, device.size);
+	hm_ext_give(out, &device, sizeof(device));
 	return 0;
 }
 
@@ -184,18 +219,8 @@ static struct hmreg_fabric_ops fabric_ext_ops = {
 static int fabric_ops_open(struct fid *fid, const char *name, uint64_t flags, void **ops,
 			   void *context)
 {
-	if (!name || !ops) {
-		HM_WARN(FI_LOG_FABRIC, "no name, or nowhere to put the operations");
-		return -FI_EINVAL;
-	}
-	if (strcmp(name, HMREG_FABRIC_OPS) != 0)
-		return hm_no_ops_open(fid, name, flags, ops, context);
-	if (flags != 0) {
-		HM_WARN(FI_LOG_FABRIC, "flags are 0x%lx and must be 0", (unsigned long)flags);
-		return -FI_EBADFLAGS;
-	}
-	*ops = &fabric_ext_ops;
-	return 0;
+	(void)context;
+	return hm_ext_open(fid, FI_LOG_FABRIC, name, flags, ops, HMREG_FABRIC_OPS, &fabric_ext_ops);
 }
 
 static struct fi_ops fabric_fid_ops = {

@@ -163,10 +163,8 @@ static int control_mr(struct fid *fid, int command, void *arg)
 
 static int check_ext(const struct fid *fid, const size_t *size)
 {
-	if (fid && fid->fclass == FI_CLASS_MR && size && *size >= sizeof(*size))
-		return 0;
-	HM_WARN(FI_LOG_MR, "not a region, or no room for the answer");
-	return -FI_EINVAL;
+	return hm_ext_check(fid, FI_CLASS_MR, size, FI_LOG_MR,
+			    "not a region, or no room for the answer");
 }
 
 static int region_info(struct fid *fid, struct hmreg_region_info *out)
@@ -182,9 +180,7 @@ static int region_info(struct fid *fid, struct hmreg_region_info *out)
 	ret = region->domain->ops->region_info(region, &info);
 	if (ret != 0)
 		return ret;
-	if (out->size < info.size)
-		info.size = out->size;
-	memcpy(out, &info, info.size);
+	hm_ext_give(out, &info, sizeof(info));
 	return 0;
 }
 
@@ -203,9 +199,7 @@ static int region_part(struct fid *fid, size_t index, struct hmreg_verbs_part *o
 			region->domain->port->domain_name);
 	if (ret != 0)
 		return ret;
-	if (out->size < part.size)
-		part.size = out->size;
-	memcpy(out, &part, part.size);
+	hm_ext_give(out, &part, sizeof(part));
 	return 0;
 }
 
@@ -217,18 +211,8 @@ static struct hmreg_mr_ops mr_ext_ops = {
 
 static int mr_ops_open(struct fid *fid, const char *name, uint64_t flags, void **ops, void *context)
 {
-	if (!name || !ops) {
-		HM_WARN(FI_LOG_MR, "no name, or nowhere to put the operations");
-		return -FI_EINVAL;
-	}
-	if (strcmp(name, HMREG_MR_OPS) != 0)
-		return hm_no_ops_open(fid, name, flags, ops, context);
-	if (flags != 0) {
-		HM_WARN(FI_LOG_MR, "flags are 0x%lx and must be 0", (unsigned long)flags);
-		return -FI_EBADFLAGS;
-	}
-	*ops = &mr_ext_ops;
-	return 0;
+	(void)context;
+	return hm_ext_open(fid, FI_LOG_MR, name, flags, ops, HMREG_MR_OPS, &mr_ext_ops);
 }
 
 static struct fi_ops mr_fid_ops = {

@@ -137,8 +137,8 @@ int verbs_domain_open(struct nic_domain *domain);
 int verbs_domain_close(struct nic_domain *domain);
 int verbs_domain_handles(struct nic_domain *domain, struct hmreg_verbs_domain *out);
 /*
- * The device is gone (asynchronous event): marks the domain, logs one line; its endpoints are told by
- * verbs_ep_device_gone.  Idempotent.
+ * The device is gone: marks the domain and logs one line.  Takes no lock.  The progress thread tells the
+ * endpoints in the pass it is in, or in its next one.  Idempotent.
  */
 void verbs_domain_gone(struct verbs_domain *domain, const char *why);
 /* Read and acknowledge asynchronous events that are there; called when async_fd is readable. */

@@ -177,16 +177,6 @@ void verbs_domain_gone(struct verbs_domain *domain, const char *why)
 		return;
 	HM_WARN(FI_LOG_DOMAIN, "%s is gone: %s; its regions and endpoints are dead until closed",
 		domain->device->name, why);
-	pthread_mutex_lock(&domain->lock);
-	hm_list_for_each(link, &domain->eps)
-	{
-		struct verbs_ep *ep = hm_list_entry(link, struct verbs_ep, link);
-
-		pthread_mutex_lock(&ep->lock);
-		verbs_ep_device_gone(ep);
-		pthread_mutex_unlock(&ep->lock);
-	}
-	pthread_mutex_unlock(&domain->lock);
 }
 
 /* The event is not acknowledged yet, so its object is still there; its number may be logged. */

@@ -206,6 +206,7 @@ static void *run(void *arg)
 			beat = verbs_now_ms() + beat_ms;
 		while ((ep = take_work(p)))
 			ep->ticks = verbs_conn_work(ep, beats);
+		tell_gone(p); /* the work may have found it out */
 	} while (!end_pass(p));
 	return NULL;
 }

@@ -15,7 +15,7 @@
 #define LOOP_DEPTH    4
 #define LOOP_PATIENCE 5			   /* seconds for a work request that needs no network */
 #define SGE_MOST      UINT32_C(0x80000000) /* bytes of one list entry */
-#define LIST_MOST     512
+#define LIST_MOST     16 /* entries: the list is written inline, as mlx5dv_wr_post(3) wants it */
 
 /* ---- the provider's library ---- */
 
@@ -75,6 +75,7 @@ struct verbs_loop {
 	struct ibv_qp *qp;
 	struct ibv_qp_ex *ex;
 	struct mlx5dv_qp_ex *dv;
+	bool broken; /* a request failed or did not end: a late completion must not be taken for another's */
 };
 
 static struct ibv_qp *make_qp(struct verbs_domain *domain, struct ibv_cq *cq)
@@ -104,7 +105,7 @@ static int connect_to_itself(struct verbs_domain *domain, struct ibv_qp *qp)
 	uint8_t number = domain->port->number;
 	struct ibv_port_attr port;
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT, .port_num = number };
-	int ret = verbs.query_port(domain->context, number, (void *)&port);
+	int ret = verbs_query_port(domain->context, number, &port);
 
 	if (ret == 0)
 		ret = verbs.modify_qp(qp, &attr,
@@ -247,9 +248,13 @@ static int write_list(struct verbs_loop *loop, struct mlx5dv_mkey *mkey, unsigne
 	int ret;
 
 	pthread_mutex_lock(&loop->lock);
+	if (loop->broken) {
+		pthread_mutex_unlock(&loop->lock);
+		return -FI_EIO; /* it was said when it broke */
+	}
 	ibv_wr_start(loop->ex);
 	loop->ex->wr_id = 0;
-	loop->ex->wr_flags = IBV_SEND_SIGNALED | (count <= 16 ? IBV_SEND_INLINE : 0u);
+	loop->ex->wr_flags = IBV_SEND_SIGNALED | IBV_SEND_INLINE;
 	mlx5dv_wr_mr_list(loop->dv, mkey, access, (uint16_t)count, list);
 	ret = ibv_wr_complete(loop->ex);
 	if (ret != 0) {
@@ -258,6 +263,7 @@ static int write_list(struct verbs_loop *loop, struct mlx5dv_mkey *mkey, unsigne
 		ret = -FI_EIO;
 	} else {
 		ret = await(loop);
+		loop->broken = ret != 0;
 	}
 	pthread_mutex_unlock(&loop->lock);
 	return ret;

@@ -3,7 +3,8 @@
  * One hardware key over several regions, on devices whose provider has such keys: mlx5, by the mlx5dv
  * interface of libmlx5, which libibverbs loads where there are such devices.  The list of regions is
  * written into the key by a work request, for which a domain keeps a queue pair connected to itself,
- * made with its first composite region.
+ * made with its first composite region.  No such device was at hand: this is tested against an emulated
+ * provider alone, which is more patient than the real one.
  *
  * Such a key is addressed from 0 to the sum of the regions (mlx5dv_wr_post(3)), so it serves domains
  * without FI_MR_VIRT_ADDR; the others use the tables of verbs_keys.c.

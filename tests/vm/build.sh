@@ -93,14 +93,14 @@ download()
 # The kernel's half of dma-buf registration.
 build_module()
 {
-	headers=$cache/work/kernel/usr/src/linux-headers-$version
-	mkdir work/module
-	cp "$here/rxe_dmabuf.c" work/module/
-	echo "obj-m := rxe_dmabuf.o" >work/module/Makefile
+	headers=$cache/unpacked/kernel/usr/src/linux-headers-$version
+	mkdir unpacked/module
+	cp "$here/rxe_dmabuf.c" unpacked/module/
+	echo "obj-m := rxe_dmabuf.o" >unpacked/module/Makefile
 	# The packages believe that they are installed.
-	sed -i "s#include /usr/src/#include $cache/work/kernel/usr/src/#" "$headers/Makefile"
+	sed -i "s#include /usr/src/#include $cache/unpacked/kernel/usr/src/#" "$headers/Makefile"
 	# Without type information, which nothing reads here and which takes one tool more.
-	make -C "$headers" M="$cache/work/module" CONFIG_DEBUG_INFO_BTF_MODULES= modules \
+	make -C "$headers" M="$cache/unpacked/module" CONFIG_DEBUG_INFO_BTF_MODULES= modules \
 		>module.log 2>&1 || {
 		tail -n 20 module.log >&2
 		fail "rxe_dmabuf.c cannot be built for kernel $version"
@@ -116,7 +116,7 @@ build_preload()
 	*) fail "rxe_dmabuf_user.c is for rdma-core $rdma_core, and this is libibverbs $have" ;;
 	esac
 	cc -std=c11 -D_GNU_SOURCE -O1 -Wall -Wextra -Werror -shared -fPIC \
-		-o work/librxe_dmabuf.so "$here/rxe_dmabuf_user.c" -ldl
+		-o unpacked/librxe_dmabuf.so "$here/rxe_dmabuf_user.c" -ldl
 }
 
 # add_module FILE: unpacked and without what only debuggers read; the order file is the order to load in.
@@ -124,17 +124,17 @@ add_module()
 {
 	name=$(basename "$1" .xz)
 	case $1 in
-	*.xz) xz -dc "$1" >work/unpacked.ko ;;
-	*) cp "$1" work/unpacked.ko ;;
+	*.xz) xz -dc "$1" >unpacked/unpacked.ko ;;
+	*) cp "$1" unpacked/unpacked.ko ;;
 	esac
-	objcopy -g -R .BTF work/unpacked.ko "$root/lib/modules/$name"
+	objcopy -g -R .BTF unpacked/unpacked.ko "$root/lib/modules/$name"
 	echo "$name" >>"$root/lib/modules/order"
 }
 
 # The machine's file system, as small as can be.
 build_root()
 {
-	root=$cache/work/root
+	root=$cache/unpacked/root
 	mkdir -p "$root/usr/bin" "$root/usr/lib64" "$root$libraries/libibverbs" "$root/usr/lib/modules" \
 		"$root/etc/libibverbs.d" "$root/proc" "$root/sys" "$root/dev" "$root/tmp" "$root/run" \
 		"$root/job" "$root/root"
@@ -161,36 +161,36 @@ build_root()
 	hm_vm_copy "$root" $libraries/librdmacm.so.1
 	hm_vm_copy "$root" $libraries/libibverbs/librxe-rdmav34.so
 	cp /etc/libibverbs.d/rxe.driver "$root/etc/libibverbs.d/"
-	cp work/librxe_dmabuf.so "$root$libraries/"
+	cp unpacked/librxe_dmabuf.so "$root$libraries/"
 
 	# shellcheck disable=SC2086
-	python3 "$here/kernel.py" modules work/kernel/lib/modules $modules >work/modules
+	python3 "$here/kernel.py" modules unpacked/kernel/lib/modules $modules >unpacked/modules
 	while read -r file; do
 		add_module "$file"
-	done <work/modules
-	add_module work/module/rxe_dmabuf.ko
+	done <unpacked/modules
+	add_module unpacked/module/rxe_dmabuf.ko
 }
 
 build()
 {
 	hm_vm_note "Builds the virtual machine's image in $cache."
-	rm -rf work
-	mkdir work
+	rm -rf unpacked
+	mkdir unpacked
 	download
 	version=$(cat debs/version)
 	for package in debs/*.deb; do
-		dpkg-deb -x "$package" work/kernel
+		dpkg-deb -x "$package" unpacked/kernel
 	done
 	build_module
 	build_preload
 	build_root
-	python3 "$here/kernel.py" unpack "work/kernel/boot/vmlinuz-$version" work/vmlinux
-	hm_vm_pack "$root" >work/base.cpio
-	(cd "$root" && find . ! -type d) >work/base.list
+	python3 "$here/kernel.py" unpack "unpacked/kernel/boot/vmlinuz-$version" unpacked/vmlinux
+	hm_vm_pack "$root" >unpacked/base.cpio
+	(cd "$root" && find . ! -type d) >unpacked/base.list
 	rm -f recipe
-	mv work/vmlinux work/base.cpio work/base.list .
+	mv unpacked/vmlinux unpacked/base.cpio unpacked/base.list .
 	recipe >recipe
-	rm -rf work
+	rm -rf unpacked
 }
 
 case $#:${1:-} in

@@ -2,7 +2,6 @@
 /* Dma-buf regions for the harness, and what the kernel counts; see region.h. */
 #include "region.h"
 
-#include <dirent.h>
 #include <errno.h>
 
 void vm_dmabuf_attr(struct fi_mr_attr *attr, struct fi_mr_dmabuf *dmabuf,
@@ -97,16 +96,4 @@ void vm_assert_same(const struct vm_resources *have, const struct vm_resources *
 	assert_int_equal(have->pd, want->pd);
 	assert_int_equal(have->srq, want->srq);
 	assert_int_equal(have->cm_id, want->cm_id);
-}
-
-size_t vm_count_fds(void)
-{
-	DIR *dir = opendir("/proc/self/fd");
-	size_t count = 0;
-
-	assert_non_null(dir);
-	while (readdir(dir))
-		count++;
-	closedir(dir);
-	return count;
 }

@@ -23,6 +23,5 @@ struct vm_resources {
 };
 void vm_resources(struct vm_resources *resources);
 void vm_assert_same(const struct vm_resources *have, const struct vm_resources *want);
-size_t vm_count_fds(void);
 
 #endif

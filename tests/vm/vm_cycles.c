@@ -3,6 +3,7 @@
  * Nothing is left behind: after thousands of registrations, and after endpoints that were connected,
  * the kernel holds as many objects for us as before, and we as many file descriptors.
  */
+#include "tests/fds.h"
 #include "region.h"
 
 #define CYCLES	  10000
@@ -23,7 +24,7 @@ static void fn_01_ten_thousand_registrations(struct conf *c)
 	memory_make(&memory[0], MEMORY_UDMABUF, LENGTH);
 	memory_make(&memory[1], MEMORY_HEAP, LENGTH);
 	conf_drop_region(conf_reg(end, host, LENGTH, CONF_ALL));
-	fds = vm_count_fds();
+	fds = test_fds();
 	vm_resources(&before);
 	for (int i = 0; i < CYCLES; i++) {
 		struct conf_region *region =
@@ -39,7 +40,7 @@ static void fn_01_ten_thousand_registrations(struct conf *c)
 	}
 	vm_resources(&after);
 	vm_assert_same(&after, &before);
-	assert_int_equal(vm_count_fds(), fds);
+	assert_int_equal(test_fds(), fds);
 	conf_check_stats(end, 0, 0, 0);
 	memory_free(&memory[0]);
 	memory_free(&memory[1]);
@@ -72,7 +73,7 @@ static void fn_04_many_at_once(struct conf *c)
 static void fn_06_endpoints_leave_nothing(struct conf *c)
 {
 	struct vm_resources before, during, after;
-	size_t fds = vm_count_fds();
+	size_t fds = test_fds();
 
 	vm_resources(&before);
 	for (int i = 0; i < ENDPOINTS; i++) {
@@ -94,7 +95,7 @@ static void fn_06_endpoints_leave_nothing(struct conf *c)
 	}
 	vm_resources(&after);
 	vm_assert_same(&after, &before);
-	assert_int_equal(vm_count_fds(), fds);
+	assert_int_equal(test_fds(), fds);
 }
 
 int main(int argc, char **argv)

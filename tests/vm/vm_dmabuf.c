@@ -7,6 +7,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "tests/fds.h"
 #include "region.h"
 
 #define LENGTH ((size_t)64 * 1024)
@@ -170,15 +171,15 @@ static void attr_01_dmabuf_rights(struct conf *c)
 static void fn_03_fd_stays_the_callers(struct conf *c)
 {
 	struct scene *s = open_scene(c, MEMORY_HEAP);
-	size_t fds = vm_count_fds();
+	size_t fds = test_fds();
 	struct conf_region *region =
 		vm_reg_dmabuf(s->b, &s->memory, 0, LENGTH, s->memory.map, CONF_ALL);
 
 	assert_true(fcntl(s->memory.fd, F_GETFD) >= 0);
-	assert_int_equal(vm_count_fds(), fds);
+	assert_int_equal(test_fds(), fds);
 	conf_drop_region(region);
 	assert_true(fcntl(s->memory.fd, F_GETFD) >= 0);
-	assert_int_equal(vm_count_fds(), fds);
+	assert_int_equal(test_fds(), fds);
 	memory_free(&s->memory);
 }
 

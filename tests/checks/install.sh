@@ -5,23 +5,7 @@
 # Usage: install.sh BUILD-FOLDER [C-COMPILER CXX-COMPILER]
 set -eu
 build=$1 cc=${2:-cc} cxx=${3:-c++}
-scratch=$(mktemp -d)
-trap 'rm -rf "$scratch"' EXIT
-status=0
-
-# attempt NAME COMMAND...: runs it, and shows its output only when it fails.
-attempt()
-{
-	name=$1
-	shift
-	if "$@" >"$scratch/log" 2>&1; then
-		echo "[       OK ] $name"
-	else
-		cat "$scratch/log"
-		echo "[  FAILED  ] $name"
-		status=1
-	fi
-}
+. "$(dirname "$0")/../attempt.sh"
 
 # The same text is a C and a C++ program: it lists the ports and registers a buffer on each.
 write_project()
@@ -145,7 +129,7 @@ with_pkg_config()
 source=$(cd "$(dirname "$0")/../.." && pwd)
 lib=$(sed -n 's/^CMAKE_INSTALL_LIBDIR:[A-Z]*=//p' "$build/CMakeCache.txt")
 attempt install cmake --install "$build" --prefix "$scratch/first"
-[ $status -eq 0 ] || exit 1
+[ "$failed" -eq 0 ] || exit 1
 # Where it ends up need not be where it was put first.
 mv "$scratch/first" "$scratch/prefix"
 prefix=$scratch/prefix
@@ -162,4 +146,4 @@ attempt pkg_config_cpp with_pkg_config "$cxx" outside.cpp shared
 attempt pkg_config_c_static with_pkg_config "$cc" outside.c static
 attempt pkg_config_cpp_static with_pkg_config "$cxx" outside.cpp static
 attempt installed_tool_starts "$prefix/bin/hmreg-rma" --help
-exit $status
+[ "$failed" -eq 0 ]

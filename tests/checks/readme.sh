@@ -16,24 +16,7 @@ if [ ! -e "$build/CMakeCache.txt" ]; then
 	exit 2
 fi
 readme=$root/README.md
-scratch=$(mktemp -d)
-trap 'rm -rf "$scratch"' EXIT
-passed=0 failed=0
-
-# attempt NAME COMMAND...: runs it, and shows its output only when it fails.
-attempt()
-{
-	label=$1
-	shift
-	if "$@" >"$scratch/log" 2>&1; then
-		passed=$((passed + 1))
-		echo "[       OK ] $label"
-	else
-		failed=$((failed + 1))
-		cat "$scratch/log"
-		echo "[  FAILED  ] $label"
-	fi
-}
+. "$root/tests/attempt.sh"
 
 # block LANGUAGE: the only fenced block of this language.
 block()

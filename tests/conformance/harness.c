@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* See harness.h: the runner, what it watches around a case, and log lines. */
-#include <dirent.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/mman.h>
@@ -9,6 +8,7 @@
 
 #include "tests/conformance/harness.h"
 #include "tests/conformance/harness_priv.h"
+#include "tests/fds.h"
 
 #define MAX_PROFILES 16
 #define GUARD_LEN    64
@@ -188,18 +188,6 @@ void conf_fill(struct conf *c, void *buf, size_t len)
 
 /* ---- around a case ---- */
 
-static size_t count_fds(void)
-{
-	DIR *dir = opendir("/proc/self/fd");
-	size_t count = 0;
-
-	assert_non_null(dir);
-	while (readdir(dir))
-		count++;
-	closedir(dir);
-	return count;
-}
-
 static int set_up(void **state)
 {
 	struct run *run = *state;
@@ -213,7 +201,7 @@ static int set_up(void **state)
 	run->conf->profile = run->profile;
 	run->conf->mode = run->profile->mode;
 	run->conf->random = UINT64_C(0x9e3779b97f4a7c15);
-	run->conf->fds = count_fds();
+	run->conf->fds = test_fds();
 	log_begin();
 	return 0;
 }
@@ -243,7 +231,7 @@ static void run_case(void **state)
 	conf_close_all(c, true);
 	free_buffers(c, true);
 	conf_log_mark(__FILE__, __LINE__);
-	assert_int_equal(count_fds(), c->fds);
+	assert_int_equal(test_fds(), c->fds);
 	run->passed = true;
 }
 

@@ -4,25 +4,8 @@
 # Usage: tool_info.sh HMREG-INFO [DEVICE]   DEVICE: an emulated one, which is there, too
 set -u
 tool=$1 device=${2:-}
-scratch=$(mktemp -d)
-trap 'rm -rf "$scratch"' EXIT
-passed=0 failed=0
+. "$(dirname "$0")/../attempt.sh"
 unset FI_LOG_LEVEL
-
-# attempt NAME COMMAND...: runs it, and shows its output only when it fails.
-attempt()
-{
-	label=$1
-	shift
-	if "$@" >"$scratch/log" 2>&1; then
-		passed=$((passed + 1))
-		echo "[       OK ] $label"
-	else
-		failed=$((failed + 1))
-		cat "$scratch/log"
-		echo "[  FAILED  ] $label"
-	fi
-}
 
 # told STATUS PATTERN ARGUMENTS...: this exit status, and the pattern on standard error.
 told()

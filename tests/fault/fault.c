@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* See fault.h: resources that fail, log lines, marks, and the loop over failures. */
-#include <dirent.h>
 #include <errno.h>
 #include <netinet/in.h>
 #include <pthread.h>
@@ -12,12 +11,12 @@
 
 #include "core/base/log.h"
 #include "tests/fault/fault.h"
+#include "tests/fds.h"
 
 const char *const sw_profiles[3] = { "sw-scalable", "sw-verbs", "sw-strict" };
 
 /* ---- resources ---- */
 
-static _Atomic long live;
 static unsigned armed_kinds, armed_nth, seen;
 static int armed_errno;
 
@@ -42,78 +41,16 @@ static bool fails(enum fault_kind kind)
 	return (armed_kinds & kind) && ++seen == armed_nth;
 }
 
-static void *counted(void *memory)
-{
-	live += memory != NULL;
-	return memory;
-}
+#define memory_refused(name) fails(FAULT_MEMORY)
+#include "tests/fault/wrap_memory.h"
 
-void *__real_malloc(size_t size);
-void *__real_calloc(size_t count, size_t size);
-void *__real_realloc(void *memory, size_t size);
-void *__real_aligned_alloc(size_t align, size_t size);
-int __real_posix_memalign(void **memory, size_t align, size_t size);
-char *__real_strdup(const char *text);
-void __real_free(void *memory);
 int __real_eventfd(unsigned int value, int flags);
 int __real_pthread_mutex_init(pthread_mutex_t *lock, const pthread_mutexattr_t *attr);
 int __real_pthread_cond_init(pthread_cond_t *cond, const pthread_condattr_t *attr);
 
-void *__wrap_malloc(size_t size);
-void *__wrap_calloc(size_t count, size_t size);
-void *__wrap_realloc(void *memory, size_t size);
-void *__wrap_aligned_alloc(size_t align, size_t size);
-int __wrap_posix_memalign(void **memory, size_t align, size_t size);
-char *__wrap_strdup(const char *text);
-void __wrap_free(void *memory);
 int __wrap_eventfd(unsigned int value, int flags);
 int __wrap_pthread_mutex_init(pthread_mutex_t *lock, const pthread_mutexattr_t *attr);
 int __wrap_pthread_cond_init(pthread_cond_t *cond, const pthread_condattr_t *attr);
-
-void *__wrap_malloc(size_t size)
-{
-	return fails(FAULT_MEMORY) ? NULL : counted(__real_malloc(size));
-}
-
-void *__wrap_calloc(size_t count, size_t size)
-{
-	return fails(FAULT_MEMORY) ? NULL : counted(__real_calloc(count, size));
-}
-
-void *__wrap_realloc(void *memory, size_t size)
-{
-	void *moved;
-
-	if (fails(FAULT_MEMORY))
-		return NULL;
-	moved = __real_realloc(memory, size);
-	live += moved && !memory;
-	return moved;
-}
-
-void *__wrap_aligned_alloc(size_t align, size_t size)
-{
-	return fails(FAULT_MEMORY) ? NULL : counted(__real_aligned_alloc(align, size));
-}
-
-int __wrap_posix_memalign(void **memory, size_t align, size_t size)
-{
-	int ret = fails(FAULT_MEMORY) ? ENOMEM : __real_posix_memalign(memory, align, size);
-
-	live += ret == 0;
-	return ret;
-}
-
-char *__wrap_strdup(const char *text)
-{
-	return fails(FAULT_MEMORY) ? NULL : counted(__real_strdup(text));
-}
-
-void __wrap_free(void *memory)
-{
-	live -= memory != NULL;
-	__real_free(memory);
-}
 
 int __wrap_eventfd(unsigned int value, int flags)
 {
@@ -164,22 +101,10 @@ unsigned fault_lines(void)
 
 /* ---- marks ---- */
 
-static size_t count_fds(void)
-{
-	DIR *dir = opendir("/proc/self/fd");
-	size_t count = 0;
-
-	assert_non_null(dir);
-	while (readdir(dir))
-		count++;
-	closedir(dir);
-	return count;
-}
-
 struct mark fault_mark(const struct scene *s)
 {
 	struct mark mark = { .live = live,
-			     .fds = count_fds(),
+			     .fds = test_fds(),
 			     .stats = { .size = sizeof(mark.stats) } };
 
 	mark.has_stats = s && s->domain;

@@ -37,7 +37,6 @@ enum wrapped {
 #define WRAPPED_NAME(name) #name,
 static const char *const names[] = { WRAPPED(WRAPPED_NAME) };
 
-static _Atomic long live;
 static _Atomic unsigned chosen = WRAPPED_COUNT, left;
 
 bool fault_wrap_fail(const char *name, unsigned nth)
@@ -57,11 +56,6 @@ bool fault_wrap_failed(void)
 	return left == 0;
 }
 
-long fault_wrap_live(void)
-{
-	return live;
-}
-
 static bool fails(enum wrapped which)
 {
 	unsigned now = atomic_load(&left);
@@ -74,12 +68,6 @@ static bool fails(enum wrapped which)
 	return false;
 }
 
-static void *counted(void *memory)
-{
-	live += memory != NULL;
-	return memory;
-}
-
 static bool refused(enum wrapped which, int error)
 {
 	if (!fails(which))
@@ -88,13 +76,14 @@ static bool refused(enum wrapped which, int error)
 	return true;
 }
 
-void *__real_malloc(size_t size);
-void *__real_calloc(size_t count, size_t size);
-void *__real_realloc(void *memory, size_t size);
-void *__real_aligned_alloc(size_t align, size_t size);
-int __real_posix_memalign(void **memory, size_t align, size_t size);
-char *__real_strdup(const char *text);
-void __real_free(void *memory);
+#define memory_refused(name) refused(WRAP_##name, ENOMEM)
+#include "tests/fault/wrap_memory.h"
+
+long fault_wrap_live(void)
+{
+	return live;
+}
+
 int __real_eventfd(unsigned int value, int flags);
 int __real_epoll_create1(int flags);
 int __real_epoll_ctl(int epoll, int op, int fd, struct epoll_event *event);
@@ -104,15 +93,7 @@ ssize_t __real_getrandom(void *to, size_t size, unsigned flags);
 void *__real_mmap(void *addr, size_t len, int prot, int flags, int fd, off_t offset);
 int __real_fcntl(int fd, int command, ...);
 
-/* the linker looks at shared libraries' references, too, and wants to see these there */
 #pragma GCC visibility push(default)
-void *__wrap_malloc(size_t size);
-void *__wrap_calloc(size_t count, size_t size);
-void *__wrap_realloc(void *memory, size_t size);
-void *__wrap_aligned_alloc(size_t align, size_t size);
-int __wrap_posix_memalign(void **memory, size_t align, size_t size);
-char *__wrap_strdup(const char *text);
-void __wrap_free(void *memory);
 int __wrap_eventfd(unsigned int value, int flags);
 int __wrap_epoll_create1(int flags);
 int __wrap_epoll_ctl(int epoll, int op, int fd, struct epoll_event *event);
@@ -122,52 +103,6 @@ ssize_t __wrap_getrandom(void *to, size_t size, unsigned flags);
 void *__wrap_mmap(void *addr, size_t len, int prot, int flags, int fd, off_t offset);
 int __wrap_fcntl(int fd, int command, ...);
 #pragma GCC visibility pop
-
-void *__wrap_malloc(size_t size)
-{
-	return refused(WRAP_malloc, ENOMEM) ? NULL : counted(__real_malloc(size));
-}
-
-void *__wrap_calloc(size_t count, size_t size)
-{
-	return refused(WRAP_calloc, ENOMEM) ? NULL : counted(__real_calloc(count, size));
-}
-
-void *__wrap_realloc(void *memory, size_t size)
-{
-	void *moved;
-
-	if (refused(WRAP_realloc, ENOMEM))
-		return NULL;
-	moved = __real_realloc(memory, size);
-	live += moved && !memory;
-	return moved;
-}
-
-void *__wrap_aligned_alloc(size_t align, size_t size)
-{
-	return refused(WRAP_aligned_alloc, ENOMEM) ? NULL
-						   : counted(__real_aligned_alloc(align, size));
-}
-
-int __wrap_posix_memalign(void **memory, size_t align, size_t size)
-{
-	int ret = fails(WRAP_posix_memalign) ? ENOMEM : __real_posix_memalign(memory, align, size);
-
-	live += ret == 0;
-	return ret;
-}
-
-char *__wrap_strdup(const char *text)
-{
-	return refused(WRAP_strdup, ENOMEM) ? NULL : counted(__real_strdup(text));
-}
-
-void __wrap_free(void *memory)
-{
-	live -= memory != NULL;
-	__real_free(memory);
-}
 
 int __wrap_eventfd(unsigned int value, int flags)
 {

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* See stress.h. */
-#include <dirent.h>
 
 #include "tests/stress/stress.h"
 
@@ -33,18 +32,6 @@ double stress_now(void)
 
 	clock_gettime(CLOCK_MONOTONIC, &now);
 	return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
-}
-
-size_t stress_fds(void)
-{
-	DIR *dir = opendir("/proc/self/fd");
-	size_t count = 0;
-
-	CHECK(dir);
-	while (readdir(dir))
-		count++;
-	closedir(dir);
-	return count;
 }
 
 struct fi_info *stress_info(const char *profile, uint64_t caps)

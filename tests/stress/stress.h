@@ -56,7 +56,6 @@ _Noreturn void stress_die(const char *file, int line, const char *what, long ret
 unsigned stress_setting(const char *name, unsigned standard);
 uint64_t stress_random(uint64_t *state);
 double stress_now(void);
-size_t stress_fds(void);
 struct fi_info *stress_info(const char *profile, uint64_t caps);
 
 #endif

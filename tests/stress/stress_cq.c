@@ -6,6 +6,7 @@
  */
 #include <poll.h>
 
+#include "tests/fds.h"
 #include "tests/stress/stress.h"
 
 #define PRODUCERS     4
@@ -293,7 +294,7 @@ static const struct way ways[] = {
 static void one_way(void **state)
 {
 	struct scene *s = calloc(1, sizeof(*s));
-	size_t fds = stress_fds();
+	size_t fds = test_fds();
 
 	assert_non_null(s);
 	scene_open(s, *state);
@@ -301,7 +302,7 @@ static void one_way(void **state)
 	run(s);
 	scene_close(s);
 	free(s);
-	assert_int_equal(stress_fds(), fds);
+	assert_int_equal(test_fds(), fds);
 }
 
 int main(void)

@@ -8,6 +8,7 @@
  *   - completions are neither lost nor doubled, messages neither lost, doubled nor out of order
  *   - figures of the domains and open files are at the end what they were before
  */
+#include "tests/fds.h"
 #include "tests/stress/world.h"
 
 #define CANARY UINT64_C(0xcacacacacacacaca)
@@ -489,7 +490,7 @@ static void api_19_api_07_all_calls_at_once(void **state)
 {
 	static const char *const profiles[WORLDS] = { "sw-scalable", "sw-verbs", "sw-strict" };
 	pthread_t id[THREADS_MAX];
-	size_t fds = stress_fds();
+	size_t fds = test_fds();
 
 	(void)state;
 	threads = stress_setting("HMREG_STRESS_THREADS", 8);
@@ -509,7 +510,7 @@ static void api_19_api_07_all_calls_at_once(void **state)
 			station_close(&worlds[i].station[t]);
 		world_close(&worlds[i]);
 	}
-	assert_int_equal(stress_fds(), fds);
+	assert_int_equal(test_fds(), fds);
 }
 
 int main(void)

@@ -12,6 +12,7 @@
 
 #include "core/base/log.h"
 #include "core/nic/verbs_ep.h"
+#include "tests/fds.h"
 #include "tests/stress/stress_verbs_load.h"
 
 #define BYTES 8192u
@@ -322,7 +323,7 @@ int main(void)
 	vend_settings("devices=2");
 	vend_open(&victim, "emu1", NULL, 0);
 	vend_close(&victim);
-	fds = stress_fds();
+	fds = test_fds();
 	vend_open(&good, "emu0", NULL, 0);
 	vend_open(&victim, "emu1", NULL, 0);
 	to_victim = vend_insert(&good, &victim);

@@ -9,6 +9,7 @@
  * one fails, with an error completion.
  */
 #include "tests/drivers/emu_verbs.h"
+#include "tests/fds.h"
 #include "tests/stress/stress_verbs_load.h"
 
 #define BATCH	    6
@@ -487,7 +488,7 @@ static void nic_nothing_is_disturbed(void **state)
 	vend_open(&guest.end, "emu2", NULL, 0); /* devices have been looked for */
 	vend_close(&guest.end);
 	memset(&guest, 0, sizeof(guest));
-	fds = stress_fds();
+	fds = test_fds();
 	workers = stress_setting("HMREG_STRESS_THREADS", 6);
 	workers = workers > THREADS_MAX ? THREADS_MAX : workers < 2 ? 2 : workers;
 	open_side(&side[0], "emu0");

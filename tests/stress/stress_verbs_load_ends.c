@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "tests/drivers/emu_verbs.h"
+#include "tests/fds.h"
 #include "tests/stress/stress_verbs_load.h"
 
 void vend_settings(const char *devices)
@@ -167,5 +168,5 @@ void vend_none_left(size_t fds_before)
 			(unsigned long)counts.mrs, (unsigned long)counts.qps,
 			(unsigned long)counts.cm_ids, (unsigned long)counts.pds);
 	CHECK(memcmp(&counts, &none, sizeof(counts)) == 0);
-	CHECK(stress_fds() <= fds_before);
+	CHECK(test_fds() <= fds_before);
 }

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "tests/drivers/emu_verbs.h"
+#include "tests/fds.h"
 #include "tests/stress/stress_verbs_load.h"
 
 #define PEERS	1000u
@@ -375,7 +376,7 @@ static int look_once(void **state)
 	(void)state;
 	vend_open(&pair[0], "emu0", NULL, 0);
 	vend_close(&pair[0]);
-	fds_before = stress_fds();
+	fds_before = test_fds();
 	return 0;
 }
 

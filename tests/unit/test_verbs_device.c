@@ -9,16 +9,9 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "core/nic/verbs.h"
 #include "core/nic/verbs_sysfs.h"
-#include "tests/unit/child.h"
+#include "tests/unit/fake_ports.h"
 #include "tests/unit/fake_sysfs.h"
-#include "tests/unit/fake_verbs.h"
-
-static const char *const warn[] = { "FI_LOG_LEVEL=warn", NULL };
-static struct child child;
-
-static struct fake_device *const dev = fake.device;
 
 /* ---- in the child ---- */
 
@@ -29,23 +22,6 @@ static const struct verbs_port *port_at(size_t index)
 
 	CHECK(verbs_ports(&ports, &count) == 0);
 	return index < count ? verbs_port_of(ports) + index : NULL;
-}
-
-static size_t port_count(void)
-{
-	const struct nic_port *ports;
-	size_t count;
-
-	CHECK(verbs_ports(&ports, &count) == 0);
-	return count;
-}
-
-/* Everything that was opened to look for devices is closed again. */
-static void check_closed(void)
-{
-	for (int i = 0; i < FAKE_DEVICES; i++)
-		CHECK(dev[i].contexts == 0 && dev[i].pds == 0 && dev[i].mrs == 0);
-	CHECK(fake.channels == 0 && fake.ids == 0);
 }
 
 static const char *address_text(const struct verbs_port *port, char text[INET6_ADDRSTRLEN])

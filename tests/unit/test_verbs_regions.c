@@ -9,7 +9,6 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include <dirent.h>
 #include <infiniband/verbs.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -24,6 +23,7 @@
 #include <rdma/fi_ext_hmreg.h>
 
 #include "tests/drivers/emu_verbs.h"
+#include "tests/fds.h"
 #include "tests/unit/warnings.h"
 
 #define ALL   (FI_SEND | FI_RECV | FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE)
@@ -37,18 +37,6 @@ static struct fid_domain *domain;
 static uint8_t memory[4 * MOST] __attribute__((aligned(4096)));
 static struct emu_verbs_counts before;
 static size_t fds_before;
-
-static size_t open_fds(void)
-{
-	DIR *dir = opendir("/proc/self/fd");
-	size_t n = 0;
-
-	assert_non_null(dir);
-	while (readdir(dir))
-		n++;
-	closedir(dir);
-	return n;
-}
 
 /* A domain of this device with these modes. */
 static int open_domain(const char *name, int mode, struct fi_info **of, struct fid_domain **out)
@@ -89,7 +77,7 @@ static int set_up(void **state)
 {
 	(void)state;
 	emu_verbs_counts(&before);
-	fds_before = open_fds();
+	fds_before = test_fds();
 	warning_count = 0;
 	return 0;
 }
@@ -105,7 +93,7 @@ static int tear_down(void **state)
 	assert_int_equal(after.mrs, before.mrs);
 	assert_int_equal(after.dmabufs, before.dmabufs);
 	assert_int_equal(after.pinned, before.pinned);
-	assert_int_equal(open_fds(), fds_before);
+	assert_int_equal(test_fds(), fds_before);
 	return 0;
 }
 
@@ -261,7 +249,7 @@ static void flag_05_fn_03_fn_13_only_the_own_record_is_needed(void **state)
 				    &mr),
 			 0);
 	close(fd);
-	assert_int_equal(open_fds(), fds_before);
+	assert_int_equal(test_fds(), fds_before);
 	emu_verbs_counts(&now);
 	assert_int_equal(now.dmabufs, before.dmabufs + 1);
 	assert_int_equal(ops_of(mr)->verbs_part(&mr->fid, 0, &part), 0);

@@ -51,7 +51,7 @@ struct cm_params {
 
 struct cm_id {
 	struct rdma_cm_id ibv;
-	struct emu_list entry; /* in the list of all identifiers */
+	struct hm_list entry; /* in the list of all identifiers */
 	enum cm_state state;
 	struct emu_context *context; /* held; NULL: not bound to a device */
 	struct cm_id *peer;	     /* the other end, NULL: none (any more) */
@@ -67,19 +67,19 @@ struct cm_id {
 
 struct cm_event {
 	struct rdma_cm_event ibv;
-	struct emu_list entry; /* in the channel's queue */
-	struct cm_id *owner;   /* whose destruction waits for it; a request's is the listener */
+	struct hm_list entry; /* in the channel's queue */
+	struct cm_id *owner;  /* whose destruction waits for it; a request's is the listener */
 	uint8_t data[CM_RESPONSE_DATA];
 };
 
 static inline struct cm_id *to_id(struct rdma_cm_id *id)
 {
-	return emu_container(id, struct cm_id, ibv);
+	return hm_container(id, struct cm_id, ibv);
 }
 
 static inline struct cm_channel *to_cm_channel(struct rdma_event_channel *channel)
 {
-	return emu_container(channel, struct cm_channel, ibv);
+	return hm_container(channel, struct cm_channel, ibv);
 }
 
 /* Sets errno. */
@@ -120,7 +120,7 @@ struct cm_id *cm_listener(const struct sockaddr *addr);
 int cm_attach(struct cm_id *id, struct emu_device *device);
 
 /* ---- cm_id.c ---- */
-struct emu_list *cm_ids(void);
+struct hm_list *cm_ids(void);
 struct cm_id *cm_id_new(struct rdma_event_channel *channel, void *context, enum rdma_port_space ps);
 /* Frees ID without waiting for anything. */
 void cm_id_free(struct cm_id *id);

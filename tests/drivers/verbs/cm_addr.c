@@ -49,8 +49,8 @@ static bool covers(const struct sockaddr *bound, bool afonly, const struct socka
 
 static bool port_taken(const struct cm_id *id, const struct sockaddr *addr, uint16_t port)
 {
-	for (struct emu_list *at = cm_ids()->next; at != cm_ids(); at = at->next) {
-		const struct cm_id *other = emu_container(at, struct cm_id, entry);
+	for (struct hm_list *at = cm_ids()->next; at != cm_ids(); at = at->next) {
+		const struct cm_id *other = hm_container(at, struct cm_id, entry);
 		const struct sockaddr *bound = &other->ibv.route.addr.src_addr;
 
 		if (other == id || other->state == CM_IDLE || other->listen_port ||
@@ -136,8 +136,8 @@ struct cm_id *cm_listener(const struct sockaddr *addr)
 {
 	struct cm_id *found = NULL;
 
-	for (struct emu_list *at = cm_ids()->next; at != cm_ids(); at = at->next) {
-		struct cm_id *id = emu_container(at, struct cm_id, entry);
+	for (struct hm_list *at = cm_ids()->next; at != cm_ids(); at = at->next) {
+		struct cm_id *id = hm_container(at, struct cm_id, entry);
 		const struct sockaddr *bound = &id->ibv.route.addr.src_addr;
 
 		if (id->state != CM_LISTENING || cm_port(bound) != cm_port(addr) ||

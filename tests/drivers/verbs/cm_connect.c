@@ -418,8 +418,8 @@ int emu_verbs_kill_peer(uint16_t port)
 	int killed = 0;
 
 	emu_enter();
-	for (struct emu_list *at = cm_ids()->next; at != cm_ids(); at = at->next) {
-		struct cm_id *id = emu_container(at, struct cm_id, entry);
+	for (struct hm_list *at = cm_ids()->next; at != cm_ids(); at = at->next) {
+		struct cm_id *id = hm_container(at, struct cm_id, entry);
 
 		if (id->listen_port != port || !id->peer ||
 		    (id->state != CM_CONNECTED && id->state != CM_ACCEPTED))
@@ -436,8 +436,8 @@ int emu_verbs_kill_peer(uint16_t port)
 
 void emu_cm_device_removed(struct emu_device *device)
 {
-	for (struct emu_list *at = cm_ids()->next; at != cm_ids(); at = at->next) {
-		struct cm_id *id = emu_container(at, struct cm_id, entry);
+	for (struct hm_list *at = cm_ids()->next; at != cm_ids(); at = at->next) {
+		struct cm_id *id = hm_container(at, struct cm_id, entry);
 
 		if (id->context && id->context->device == device)
 			cm_event_send(id, RDMA_CM_EVENT_DEVICE_REMOVAL, 0);

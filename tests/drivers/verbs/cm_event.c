@@ -66,10 +66,10 @@ void cm_event_send(struct cm_id *id, enum rdma_cm_event_type type, int status)
 void cm_event_drop(struct cm_id *id)
 {
 	struct emu_channel *channel = &to_cm_channel(id->ibv.channel)->queue;
-	struct emu_list *at = channel->queue.next, *next;
+	struct hm_list *at = channel->queue.next, *next;
 
 	for (; at != &channel->queue; at = next) {
-		struct cm_event *event = emu_container(at, struct cm_event, entry);
+		struct cm_event *event = hm_container(at, struct cm_event, entry);
 
 		next = at->next;
 		if (event->owner != id && event->ibv.id != &id->ibv)
@@ -89,11 +89,11 @@ void cm_event_drop(struct cm_id *id)
 void cm_event_move(struct cm_id *id, struct rdma_event_channel *to)
 {
 	struct emu_channel *channel = &to_cm_channel(id->ibv.channel)->queue;
-	struct emu_list *at = channel->queue.next, *next;
+	struct hm_list *at = channel->queue.next, *next;
 
 	for (; at != &channel->queue; at = next) {
 		next = at->next;
-		if (emu_container(at, struct cm_event, entry)->owner != id)
+		if (hm_container(at, struct cm_event, entry)->owner != id)
 			continue;
 		emu_channel_remove(channel, at);
 		emu_channel_push(&to_cm_channel(to)->queue, at);
@@ -102,7 +102,7 @@ void cm_event_move(struct cm_id *id, struct rdma_event_channel *to)
 
 int rdma_get_cm_event(struct rdma_event_channel *channel, struct rdma_cm_event **taken)
 {
-	struct emu_list *entry;
+	struct hm_list *entry;
 	struct cm_event *event;
 	int error = emu_call(CALL_rdma_get_cm_event);
 
@@ -111,7 +111,7 @@ int rdma_get_cm_event(struct rdma_event_channel *channel, struct rdma_cm_event *
 	entry = emu_channel_pop(&to_cm_channel(channel)->queue);
 	if (!entry)
 		return -1;
-	event = emu_container(entry, struct cm_event, entry);
+	event = hm_container(entry, struct cm_event, entry);
 	event->owner->delivered++;
 	emu.counts.unacked++;
 	if (event->ibv.event == RDMA_CM_EVENT_CONNECT_REQUEST)
@@ -123,7 +123,7 @@ int rdma_get_cm_event(struct rdma_event_channel *channel, struct rdma_cm_event *
 
 int rdma_ack_cm_event(struct rdma_cm_event *ibv)
 {
-	struct cm_event *event = emu_container(ibv, struct cm_event, ibv);
+	struct cm_event *event = hm_container(ibv, struct cm_event, ibv);
 
 	emu_enter();
 	event->owner->completed++;

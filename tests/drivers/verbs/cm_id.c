@@ -6,9 +6,9 @@
 
 #define DEFAULT_BACKLOG 1024u
 
-static struct emu_list ids = { &ids, &ids };
+static struct hm_list ids = { &ids, &ids };
 
-struct emu_list *cm_ids(void)
+struct hm_list *cm_ids(void)
 {
 	return &ids;
 }
@@ -29,14 +29,14 @@ struct cm_id *cm_id_new(struct rdma_event_channel *channel, void *context, enum 
 	id->ibv.ps = ps;
 	id->ibv.qp_type = IBV_QPT_RC;
 	id->self.psn = (uint32_t)random() & 0xffffff;
-	emu_list_add(&ids, &id->entry);
+	hm_list_add_tail(&ids, &id->entry);
 	emu.counts.cm_ids++;
 	return id;
 }
 
 void cm_id_free(struct cm_id *id)
 {
-	emu_list_del(&id->entry);
+	hm_list_del(&id->entry);
 	emu.counts.cm_ids--;
 	if (id->context)
 		emu_internal_release(id->context);
@@ -64,8 +64,8 @@ int rdma_create_id(struct rdma_event_channel *channel, struct rdma_cm_id **creat
 
 static void forget_listener(const struct cm_id *listener)
 {
-	for (struct emu_list *at = ids.next; at != &ids; at = at->next) {
-		struct cm_id *id = emu_container(at, struct cm_id, entry);
+	for (struct hm_list *at = ids.next; at != &ids; at = at->next) {
+		struct cm_id *id = hm_container(at, struct cm_id, entry);
 
 		if (id->listener == listener)
 			id->listener = NULL;

@@ -22,6 +22,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
+#include "core/base/list.h"
 #include "tests/drivers/emu_verbs.h"
 
 /* The functions behind the macros of verbs.h are defined here. */
@@ -34,41 +35,6 @@
 #define EMU_PAGE      4096u
 #define EMU_VENDOR_ID 0x0e30u
 #define EMU_SEGMENTS  64u /* scatter/gather entries of any request, at most */
-
-#define emu_container(pointer, type, member) ((type *)((char *)(pointer)-offsetof(type, member)))
-
-/* ---- lists: circular, with a head ---- */
-struct emu_list {
-	struct emu_list *next;
-	struct emu_list *prev;
-};
-
-static inline void emu_list_init(struct emu_list *list)
-{
-	list->next = list;
-	list->prev = list;
-}
-
-static inline bool emu_list_empty(const struct emu_list *list)
-{
-	return list->next == list;
-}
-
-static inline void emu_list_add(struct emu_list *list, struct emu_list *entry)
-{
-	entry->prev = list->prev;
-	entry->next = list;
-	list->prev->next = entry;
-	list->prev = entry;
-}
-
-/* Also for an entry that is in no list, if it was initialised. */
-static inline void emu_list_del(struct emu_list *entry)
-{
-	entry->prev->next = entry->next;
-	entry->next->prev = entry->prev;
-	emu_list_init(entry);
-}
 
 /* ---- calls: counted, and made to fail on request (emu_calls.c) ---- */
 #define EMU_CALLS(X)                                                                               \
@@ -168,16 +134,16 @@ unsigned int emu_config_read(struct emu_config config[EMU_DEVICES]);
 struct emu_channel {
 	int fd;	      /* the user's: readable while the queue has entries; owned here */
 	int write_fd; /* the other end; owned here */
-	struct emu_list queue;
+	struct hm_list queue;
 };
 
 int emu_channel_open(struct emu_channel *channel);
 void emu_channel_close(struct emu_channel *channel);
-void emu_channel_push(struct emu_channel *channel, struct emu_list *entry);
+void emu_channel_push(struct emu_channel *channel, struct hm_list *entry);
 /* Takes an entry out that was pushed. */
-void emu_channel_remove(struct emu_channel *channel, struct emu_list *entry);
+void emu_channel_remove(struct emu_channel *channel, struct hm_list *entry);
 /* Waits for an entry and takes it; called without the mutex, returns with it held; NULL: without it, errno. */
-struct emu_list *emu_channel_pop(struct emu_channel *channel);
+struct hm_list *emu_channel_pop(struct emu_channel *channel);
 
 /* ---- devices and contexts (emu_device.c) ---- */
 struct emu_gid {
@@ -193,7 +159,7 @@ struct emu_device {
 	enum ibv_port_state port_state;
 	struct emu_gid gids[EMU_GIDS];
 	unsigned int gid_count;
-	struct emu_list contexts;
+	struct hm_list contexts;
 };
 
 struct emu_limits_used {
@@ -204,7 +170,7 @@ struct emu_context {
 	struct verbs_context verbs;
 	struct emu_device *device;
 	struct emu_config config;
-	struct emu_list entry; /* in the device's contexts */
+	struct hm_list entry; /* in the device's contexts */
 	struct emu_channel async;
 	struct emu_limits_used used;
 	bool internal;	    /* the connection manager's */
@@ -212,7 +178,7 @@ struct emu_context {
 };
 
 struct emu_async {
-	struct emu_list entry;
+	struct hm_list entry;
 	struct ibv_async_event event;
 	struct emu_context *context; /* whose queue it is in */
 	void *object; /* struct emu_cq, emu_qp or emu_srq that is meant, NULL: the port */
@@ -220,7 +186,7 @@ struct emu_async {
 
 static inline struct emu_context *emu_ctx(struct ibv_context *context)
 {
-	return emu_container(context, struct emu_context, verbs.context);
+	return hm_container(context, struct emu_context, verbs.context);
 }
 
 /* Is the context's device removed? */
@@ -355,7 +321,7 @@ struct emu_cq {
 	bool overrun;
 	unsigned int delivered; /* completion events taken by ibv_get_cq_event */
 	unsigned int async_delivered;
-	struct emu_list events; /* struct emu_cq_event not yet taken */
+	struct hm_list events; /* struct emu_cq_event not yet taken */
 };
 
 void emu_cq_push(struct emu_cq *cq, const struct emu_completion *completion, bool solicited);
@@ -435,7 +401,7 @@ struct emu_srq {
 	struct emu_queue queue;
 	unsigned int users;
 	uint32_t limit;
-	struct emu_list
+	struct hm_list
 		waiting; /* queue pairs whose peers receive here and have nothing to receive into */
 	unsigned int delivered; /* asynchronous events taken */
 };
@@ -446,12 +412,12 @@ struct emu_qp {
 	struct emu_queue sq, rq;
 	struct ibv_qp_attr attr;
 	struct ibv_qp_init_attr init;
-	bool severed;	       /* its connection is dead without notice */
-	bool kicked;	       /* on the run list */
-	struct emu_list run;   /* in the run list */
-	struct emu_list wait;  /* in a shared receive queue's waiting list */
-	struct emu_list entry; /* in the list of all queue pairs */
-	struct emu_list hash;  /* in the number table */
+	bool severed;	      /* its connection is dead without notice */
+	bool kicked;	      /* on the run list */
+	struct hm_list run;   /* in the run list */
+	struct hm_list wait;  /* in a shared receive queue's waiting list */
+	struct hm_list entry; /* in the list of all queue pairs */
+	struct hm_list hash;  /* in the number table */
 	unsigned int delivered;
 };
 
@@ -461,7 +427,7 @@ int emu_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr 
 
 struct emu_qp *emu_qp_find(uint32_t qp_num);
 /* Every queue pair, for walking. */
-struct emu_list *emu_qp_all(void);
+struct hm_list *emu_qp_all(void);
 /* It may have something to do: serve it before the mutex is released. */
 void emu_qp_kick(struct emu_qp *qp);
 /* The same for the queue pair whose requests arrive at QP. */
@@ -482,7 +448,7 @@ struct emu_state {
 	pthread_mutex_t mutex;
 	pthread_cond_t acked; /* an event was acknowledged */
 	struct emu_verbs_counts counts;
-	struct emu_list run;
+	struct hm_list run;
 	struct emu_device devices[EMU_DEVICES];
 };
 

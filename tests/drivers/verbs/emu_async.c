@@ -40,10 +40,10 @@ void emu_async_push(struct emu_context *context, enum ibv_event_type type, void 
 
 void emu_async_drop(struct emu_context *context, const void *object)
 {
-	struct emu_list *at = context->async.queue.next, *next;
+	struct hm_list *at = context->async.queue.next, *next;
 
 	for (; at != &context->async.queue; at = next) {
-		struct emu_async *async = emu_container(at, struct emu_async, entry);
+		struct emu_async *async = hm_container(at, struct emu_async, entry);
 
 		next = at->next;
 		if (async->object == object) {
@@ -55,7 +55,7 @@ void emu_async_drop(struct emu_context *context, const void *object)
 
 int ibv_get_async_event(struct ibv_context *context, struct ibv_async_event *event)
 {
-	struct emu_list *entry;
+	struct hm_list *entry;
 	struct emu_async *async;
 	int error = emu_call(CALL_ibv_get_async_event);
 
@@ -66,7 +66,7 @@ int ibv_get_async_event(struct ibv_context *context, struct ibv_async_event *eve
 	entry = emu_channel_pop(&emu_ctx(context)->async);
 	if (!entry)
 		return -1;
-	async = emu_container(entry, struct emu_async, entry);
+	async = hm_container(entry, struct emu_async, entry);
 	*event = async->event;
 	if (is_cq_event(event->event_type))
 		((struct emu_cq *)async->object)->async_delivered++;
@@ -107,15 +107,15 @@ static struct emu_device *device_by_name(const char *name)
 
 static void event_to_contexts(struct emu_device *device, enum ibv_event_type type)
 {
-	for (struct emu_list *at = device->contexts.next; at != &device->contexts; at = at->next)
-		emu_async_push(emu_container(at, struct emu_context, entry), type, NULL);
+	for (struct hm_list *at = device->contexts.next; at != &device->contexts; at = at->next)
+		emu_async_push(hm_container(at, struct emu_context, entry), type, NULL);
 }
 
 /* Requests that wait for a peer that is gone now are noticed. */
 static void kick_all(void)
 {
-	for (struct emu_list *at = emu_qp_all()->next; at != emu_qp_all(); at = at->next)
-		emu_qp_kick(emu_container(at, struct emu_qp, entry));
+	for (struct hm_list *at = emu_qp_all()->next; at != emu_qp_all(); at = at->next)
+		emu_qp_kick(hm_container(at, struct emu_qp, entry));
 }
 
 int emu_verbs_remove_device(const char *name)

@@ -30,10 +30,10 @@ void emu_enter(void)
 
 void emu_leave(void)
 {
-	while (!emu_list_empty(&emu.run)) {
-		struct emu_qp *qp = emu_container(emu.run.next, struct emu_qp, run);
+	while (!hm_list_empty(&emu.run)) {
+		struct emu_qp *qp = hm_container(emu.run.next, struct emu_qp, run);
 
-		emu_list_del(&qp->run);
+		hm_list_del(&qp->run);
 		qp->kicked = false;
 		emu_qp_serve(qp);
 	}

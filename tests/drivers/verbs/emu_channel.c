@@ -31,7 +31,7 @@ int emu_channel_open(struct emu_channel *channel)
 		return errno;
 	channel->fd = fds[0];
 	channel->write_fd = fds[1];
-	emu_list_init(&channel->queue);
+	hm_list_init(&channel->queue);
 	return 0;
 }
 
@@ -41,41 +41,41 @@ void emu_channel_close(struct emu_channel *channel)
 	close(channel->write_fd);
 }
 
-void emu_channel_push(struct emu_channel *channel, struct emu_list *entry)
+void emu_channel_push(struct emu_channel *channel, struct hm_list *entry)
 {
-	bool empty = emu_list_empty(&channel->queue);
+	bool empty = hm_list_empty(&channel->queue);
 
-	emu_list_add(&channel->queue, entry);
+	hm_list_add_tail(&channel->queue, entry);
 	if (empty)
 		token_put(channel);
 }
 
-void emu_channel_remove(struct emu_channel *channel, struct emu_list *entry)
+void emu_channel_remove(struct emu_channel *channel, struct hm_list *entry)
 {
 	int error = errno;
 
-	emu_list_del(entry);
-	if (emu_list_empty(&channel->queue))
+	hm_list_del(entry);
+	if (hm_list_empty(&channel->queue))
 		token_drain(channel);
 	errno = error;
 }
 
-struct emu_list *emu_channel_pop(struct emu_channel *channel)
+struct hm_list *emu_channel_pop(struct emu_channel *channel)
 {
-	struct emu_list *entry;
+	struct hm_list *entry;
 	char token;
 
 	for (;;) {
 		if (recv(channel->fd, &token, 1, 0) != 1)
 			return NULL;
 		emu_enter();
-		if (!emu_list_empty(&channel->queue))
+		if (!hm_list_empty(&channel->queue))
 			break;
 		emu_leave();
 	}
 	entry = channel->queue.next;
 	emu_channel_remove(channel, entry);
-	if (!emu_list_empty(&channel->queue))
+	if (!hm_list_empty(&channel->queue))
 		token_put(channel);
 	return entry;
 }

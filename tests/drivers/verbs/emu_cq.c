@@ -4,19 +4,19 @@
 
 /* In the channel's queue, and in the completion queue's list of events that were not yet taken. */
 struct emu_cq_event {
-	struct emu_list entry;
-	struct emu_list of_cq;
+	struct hm_list entry;
+	struct hm_list of_cq;
 	struct emu_cq *cq;
 };
 
 static struct emu_cq *to_cq(struct ibv_cq *cq)
 {
-	return emu_container(cq, struct emu_cq, ibv);
+	return hm_container(cq, struct emu_cq, ibv);
 }
 
 static struct emu_comp_channel *to_channel(struct ibv_comp_channel *channel)
 {
-	return emu_container(channel, struct emu_comp_channel, ibv);
+	return hm_container(channel, struct emu_comp_channel, ibv);
 }
 
 /* ---- channels ---- */
@@ -83,7 +83,7 @@ static void cq_init(struct emu_cq *cq, struct ibv_context *context, int cqe, voi
 	cq->size = (unsigned int)cqe;
 	pthread_mutex_init(&cq->ibv.mutex, NULL);
 	pthread_cond_init(&cq->ibv.cond, NULL);
-	emu_list_init(&cq->events);
+	hm_list_init(&cq->events);
 	if (channel)
 		channel->refcnt++;
 	emu_count(context, cqs, 1);
@@ -123,11 +123,11 @@ struct ibv_cq *ibv_create_cq(struct ibv_context *context, int cqe, void *cq_cont
 
 static void drop_events(struct emu_cq *cq)
 {
-	while (!emu_list_empty(&cq->events)) {
+	while (!hm_list_empty(&cq->events)) {
 		struct emu_cq_event *event =
-			emu_container(cq->events.next, struct emu_cq_event, of_cq);
+			hm_container(cq->events.next, struct emu_cq_event, of_cq);
 
-		emu_list_del(&event->of_cq);
+		hm_list_del(&event->of_cq);
 		emu_channel_remove(&to_channel(cq->ibv.channel)->queue, &event->entry);
 		free(event);
 	}
@@ -185,7 +185,7 @@ static void notify(struct emu_cq *cq)
 	if (!event)
 		abort();
 	event->cq = cq;
-	emu_list_add(&cq->events, &event->of_cq);
+	hm_list_add_tail(&cq->events, &event->of_cq);
 	emu_channel_push(&to_channel(cq->ibv.channel)->queue, &event->entry);
 }
 
@@ -193,8 +193,8 @@ static void overrun(struct emu_cq *cq)
 {
 	cq->overrun = true;
 	emu_async_push(emu_ctx(cq->ibv.context), IBV_EVENT_CQ_ERR, cq);
-	for (struct emu_list *at = emu_qp_all()->next; at != emu_qp_all(); at = at->next) {
-		struct emu_qp *qp = emu_container(at, struct emu_qp, entry);
+	for (struct hm_list *at = emu_qp_all()->next; at != emu_qp_all(); at = at->next) {
+		struct emu_qp *qp = hm_container(at, struct emu_qp, entry);
 
 		if ((qp->ibv.send_cq == &cq->ibv || qp->ibv.recv_cq == &cq->ibv) &&
 		    qp->ibv.state != IBV_QPS_ERR && qp->ibv.state != IBV_QPS_RESET) {
@@ -300,7 +300,7 @@ int emu_req_notify_cq(struct ibv_cq *ibv, int solicited_only)
 
 int ibv_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **cq, void **cq_context)
 {
-	struct emu_list *entry;
+	struct hm_list *entry;
 	struct emu_cq_event *event;
 	int error = emu_call(CALL_ibv_get_cq_event);
 
@@ -311,8 +311,8 @@ int ibv_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **cq, void 
 	entry = emu_channel_pop(&to_channel(channel)->queue);
 	if (!entry)
 		return -1;
-	event = emu_container(entry, struct emu_cq_event, entry);
-	emu_list_del(&event->of_cq);
+	event = hm_container(entry, struct emu_cq_event, entry);
+	hm_list_del(&event->of_cq);
 	event->cq->delivered++;
 	emu.counts.unacked++;
 	*cq = &event->cq->ibv;

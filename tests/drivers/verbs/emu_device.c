@@ -123,7 +123,7 @@ static void device_set_up(struct emu_device *device, unsigned int index,
 	bool iwarp = config->transport == IBV_TRANSPORT_IWARP;
 
 	if (!device->contexts.next)
-		emu_list_init(&device->contexts);
+		hm_list_init(&device->contexts);
 	device->config = *config;
 	device->index = index;
 	device->port_state = (enum ibv_port_state)config->port;
@@ -185,7 +185,7 @@ const char *ibv_get_device_name(struct ibv_device *device)
 
 int ibv_get_device_index(struct ibv_device *device)
 {
-	return (int)emu_container(device, struct emu_device, ibv)->index;
+	return (int)hm_container(device, struct emu_device, ibv)->index;
 }
 
 static __be64 device_guid(const struct emu_device *device)
@@ -195,7 +195,7 @@ static __be64 device_guid(const struct emu_device *device)
 
 __be64 ibv_get_device_guid(struct ibv_device *device)
 {
-	return device_guid(emu_container(device, struct emu_device, ibv));
+	return device_guid(hm_container(device, struct emu_device, ibv));
 }
 
 /* ---- attributes ---- */
@@ -473,7 +473,7 @@ static struct emu_context *context_open(struct emu_device *device)
 	context->verbs.context.num_comp_vectors = 1;
 	pthread_mutex_init(&context->verbs.context.mutex, NULL);
 	set_ops(context);
-	emu_list_add(&device->contexts, &context->entry);
+	hm_list_add_tail(&device->contexts, &context->entry);
 	return context;
 }
 
@@ -481,14 +481,14 @@ static void context_close(struct emu_context *context)
 {
 	const struct emu_limits_used *used = &context->used;
 
-	while (!emu_list_empty(&context->async.queue)) {
+	while (!hm_list_empty(&context->async.queue)) {
 		struct emu_async *async =
-			emu_container(context->async.queue.next, struct emu_async, entry);
+			hm_container(context->async.queue.next, struct emu_async, entry);
 
-		emu_list_del(&async->entry);
+		hm_list_del(&async->entry);
 		free(async);
 	}
-	emu_list_del(&context->entry);
+	hm_list_del(&context->entry);
 	emu_channel_close(&context->async);
 	pthread_mutex_destroy(&context->verbs.context.mutex);
 	/* Objects that were left behind stay in the counts, and their context in memory. */
@@ -500,7 +500,7 @@ static void context_close(struct emu_context *context)
 
 struct ibv_context *ibv_open_device(struct ibv_device *ibv)
 {
-	struct emu_device *device = emu_container(ibv, struct emu_device, ibv);
+	struct emu_device *device = hm_container(ibv, struct emu_device, ibv);
 	struct emu_context *context = NULL;
 	int error = emu_call(CALL_ibv_open_device);
 
@@ -538,8 +538,8 @@ struct emu_context *emu_internal_context(struct emu_device *device)
 {
 	struct emu_context *context;
 
-	for (struct emu_list *at = device->contexts.next; at != &device->contexts; at = at->next) {
-		context = emu_container(at, struct emu_context, entry);
+	for (struct hm_list *at = device->contexts.next; at != &device->contexts; at = at->next) {
+		context = hm_container(at, struct emu_context, entry);
 		if (context->internal) {
 			context->users++;
 			return context;

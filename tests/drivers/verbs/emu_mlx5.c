@@ -24,21 +24,21 @@ struct loop_qp {
 	struct ibv_qp_ex ex;
 	struct mlx5dv_qp_ex dv;
 	struct ibv_qp *qp;
-	struct emu_list entry;
+	struct hm_list entry;
 	int error; /* of the requests since wr_start */
 	unsigned int requests;
 };
 
-static struct emu_list loops = { &loops, &loops };
+static struct hm_list loops = { &loops, &loops };
 
 static struct loop_qp *of_dv(struct mlx5dv_qp_ex *dv)
 {
-	return emu_container(dv, struct loop_qp, dv);
+	return hm_container(dv, struct loop_qp, dv);
 }
 
 bool mlx5dv_is_supported(struct ibv_device *device)
 {
-	return emu_container(device, struct emu_device, ibv)->config.indirect;
+	return hm_container(device, struct emu_device, ibv)->config.indirect;
 }
 
 /* ---- keys ---- */
@@ -62,7 +62,7 @@ struct mlx5dv_mkey *mlx5dv_create_mkey(struct mlx5dv_mkey_init_attr *attr)
 		key->pd = attr->pd;
 		key->max = attr->max_entries;
 		ctx->used.mr++;
-		emu_container(attr->pd, struct emu_pd, ibv)->children++;
+		hm_container(attr->pd, struct emu_pd, ibv)->children++;
 		emu_count(attr->pd->context, mrs, 1);
 	}
 	emu_leave();
@@ -75,7 +75,7 @@ struct mlx5dv_mkey *mlx5dv_create_mkey(struct mlx5dv_mkey_init_attr *attr)
 
 int mlx5dv_destroy_mkey(struct mlx5dv_mkey *mkey)
 {
-	struct emu_indirect *key = emu_container(mkey, struct emu_indirect, key);
+	struct emu_indirect *key = hm_container(mkey, struct emu_indirect, key);
 	int error = emu_call(CALL_mlx5dv_destroy_mkey);
 
 	if (error)
@@ -83,7 +83,7 @@ int mlx5dv_destroy_mkey(struct mlx5dv_mkey *mkey)
 	emu_enter();
 	emu_key_del(key->key.rkey);
 	emu_ctx(key->pd->context)->used.mr--;
-	emu_container(key->pd, struct emu_pd, ibv)->children--;
+	hm_container(key->pd, struct emu_pd, ibv)->children--;
 	emu_count(key->pd->context, mrs, -1);
 	if (emu_gone(key->pd->context))
 		error = emu_bury(key->pd->context, key);
@@ -129,7 +129,7 @@ int emu_indirect_segments(const void *object, const struct ibv_pd *pd, uint64_t 
 /* ---- the queue pair that writes lists ---- */
 static void loop_start(struct ibv_qp_ex *ex)
 {
-	struct loop_qp *loop = emu_container(ex, struct loop_qp, ex);
+	struct loop_qp *loop = hm_container(ex, struct loop_qp, ex);
 
 	loop->error = 0;
 	loop->requests = 0;
@@ -143,7 +143,7 @@ static void loop_abort(struct ibv_qp_ex *ex)
 static void loop_list(struct mlx5dv_qp_ex *dv, struct mlx5dv_mkey *mkey, uint32_t access,
 		      uint16_t count, struct ibv_sge *list)
 {
-	struct emu_indirect *key = emu_container(mkey, struct emu_indirect, key);
+	struct emu_indirect *key = hm_container(mkey, struct emu_indirect, key);
 	struct loop_qp *loop = of_dv(dv);
 
 	emu_enter();
@@ -160,8 +160,8 @@ static void loop_list(struct mlx5dv_qp_ex *dv, struct mlx5dv_mkey *mkey, uint32_
 
 static int loop_complete(struct ibv_qp_ex *ex)
 {
-	struct loop_qp *loop = emu_container(ex, struct loop_qp, ex);
-	struct emu_qp *qp = emu_container(loop->qp, struct emu_qp, ibv);
+	struct loop_qp *loop = hm_container(ex, struct loop_qp, ex);
+	struct emu_qp *qp = hm_container(loop->qp, struct emu_qp, ibv);
 	struct emu_completion completion = { .qp = qp };
 
 	if (!loop->error)
@@ -174,7 +174,7 @@ static int loop_complete(struct ibv_qp_ex *ex)
 	completion.wc.qp_num = loop->qp->qp_num;
 	completion.wc.opcode = (enum ibv_wc_opcode)MLX5DV_WC_UMR;
 	while (loop->requests-- > 0)
-		emu_cq_push(emu_container(loop->qp->send_cq, struct emu_cq, ibv), &completion,
+		emu_cq_push(hm_container(loop->qp->send_cq, struct emu_cq, ibv), &completion,
 			    false);
 	emu_leave();
 	return 0;
@@ -207,7 +207,7 @@ struct ibv_qp *mlx5dv_create_qp(struct ibv_context *context, struct ibv_qp_init_
 	loop->ex.wr_abort = loop_abort;
 	loop->dv.wr_mr_list = loop_list;
 	emu_enter();
-	emu_list_add(&loops, &loop->entry);
+	hm_list_add_tail(&loops, &loop->entry);
 	emu_leave();
 	return loop->qp;
 }
@@ -217,8 +217,8 @@ struct ibv_qp_ex *ibv_qp_to_qp_ex(struct ibv_qp *qp)
 	struct ibv_qp_ex *found = NULL;
 
 	emu_enter();
-	for (struct emu_list *at = loops.next; at != &loops; at = at->next) {
-		struct loop_qp *loop = emu_container(at, struct loop_qp, entry);
+	for (struct hm_list *at = loops.next; at != &loops; at = at->next) {
+		struct loop_qp *loop = hm_container(at, struct loop_qp, entry);
 
 		if (loop->qp == qp)
 			found = &loop->ex;
@@ -229,17 +229,17 @@ struct ibv_qp_ex *ibv_qp_to_qp_ex(struct ibv_qp *qp)
 
 struct mlx5dv_qp_ex *mlx5dv_qp_ex_from_ibv_qp_ex(struct ibv_qp_ex *ex)
 {
-	return &emu_container(ex, struct loop_qp, ex)->dv;
+	return &hm_container(ex, struct loop_qp, ex)->dv;
 }
 
 void emu_loop_forget(const struct ibv_qp *qp)
 {
-	for (struct emu_list *at = loops.next; at != &loops; at = at->next) {
-		struct loop_qp *loop = emu_container(at, struct loop_qp, entry);
+	for (struct hm_list *at = loops.next; at != &loops; at = at->next) {
+		struct loop_qp *loop = hm_container(at, struct loop_qp, entry);
 
 		if (loop->qp != qp)
 			continue;
-		emu_list_del(&loop->entry);
+		hm_list_del(&loop->entry);
 		free(loop);
 		return;
 	}

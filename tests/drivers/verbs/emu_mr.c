@@ -13,7 +13,7 @@
 
 static struct emu_pd *to_pd(struct ibv_pd *pd)
 {
-	return emu_container(pd, struct emu_pd, ibv);
+	return hm_container(pd, struct emu_pd, ibv);
 }
 
 struct ibv_pd *ibv_alloc_pd(struct ibv_context *context)
@@ -357,7 +357,7 @@ struct ibv_mr *ibv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t leng
 /* ---- deregistration and change ---- */
 int ibv_dereg_mr(struct ibv_mr *ibv)
 {
-	struct emu_mr *mr = emu_container(ibv, struct emu_mr, ibv);
+	struct emu_mr *mr = hm_container(ibv, struct emu_mr, ibv);
 	int error = emu_call(CALL_ibv_dereg_mr);
 
 	if (error)
@@ -414,7 +414,7 @@ static int mr_change(struct emu_mr *mr, const struct emu_mr *wanted, bool new_ke
 int ibv_rereg_mr(struct ibv_mr *ibv, int flags, struct ibv_pd *pd, void *addr, size_t length,
 		 int access)
 {
-	struct emu_mr *mr = emu_container(ibv, struct emu_mr, ibv);
+	struct emu_mr *mr = hm_container(ibv, struct emu_mr, ibv);
 	const struct emu_context *ctx = emu_ctx(ibv->context);
 	bool translation = flags & IBV_REREG_MR_CHANGE_TRANSLATION;
 	int error = emu_call(CALL_ibv_rereg_mr);

@@ -76,7 +76,7 @@ struct ibv_mw *emu_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type)
 		mw->ibv.rkey = rkey;
 		mw->ibv.type = type;
 		ctx->used.mw++;
-		emu_container(pd, struct emu_pd, ibv)->children++;
+		hm_container(pd, struct emu_pd, ibv)->children++;
 		emu_count(pd->context, mws, 1);
 	}
 	emu_leave();
@@ -96,7 +96,7 @@ static void unbind(struct emu_mw *mw)
 
 int emu_dealloc_mw(struct ibv_mw *ibv)
 {
-	struct emu_mw *mw = emu_container(ibv, struct emu_mw, ibv);
+	struct emu_mw *mw = hm_container(ibv, struct emu_mw, ibv);
 	int error = emu_call(CALL_ibv_dealloc_mw);
 
 	if (error)
@@ -105,7 +105,7 @@ int emu_dealloc_mw(struct ibv_mw *ibv)
 	unbind(mw);
 	emu_key_del(ibv->rkey);
 	emu_ctx(ibv->context)->used.mw--;
-	emu_container(ibv->pd, struct emu_pd, ibv)->children--;
+	hm_container(ibv->pd, struct emu_pd, ibv)->children--;
 	emu_count(ibv->context, mws, -1);
 	if (emu_gone(ibv->context))
 		error = emu_bury(ibv->context, mw);
@@ -118,8 +118,8 @@ int emu_dealloc_mw(struct ibv_mw *ibv)
 enum ibv_wc_status emu_mw_bind(const struct ibv_pd *pd, uint32_t qp_num, struct ibv_mw *ibv,
 			       uint32_t rkey, const struct ibv_mw_bind_info *info)
 {
-	struct emu_mw *mw = emu_container(ibv, struct emu_mw, ibv);
-	struct emu_mr *mr = info->mr ? emu_container(info->mr, struct emu_mr, ibv) : NULL;
+	struct emu_mw *mw = hm_container(ibv, struct emu_mw, ibv);
+	struct emu_mr *mr = info->mr ? hm_container(info->mr, struct emu_mr, ibv) : NULL;
 	unsigned int writes = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC;
 
 	if (ibv->pd != pd || (rkey >> 8) != (ibv->rkey >> 8))

@@ -100,7 +100,7 @@ static bool may_send(enum ibv_qp_state state)
 
 int emu_post_send(struct ibv_qp *ibv, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
 {
-	struct emu_qp *qp = emu_container(ibv, struct emu_qp, ibv);
+	struct emu_qp *qp = hm_container(ibv, struct emu_qp, ibv);
 	int error = emu_call(CALL_ibv_post_send);
 
 	emu_enter();
@@ -122,7 +122,7 @@ int emu_post_send(struct ibv_qp *ibv, struct ibv_send_wr *wr, struct ibv_send_wr
 
 int emu_post_recv(struct ibv_qp *ibv, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
 {
-	struct emu_qp *qp = emu_container(ibv, struct emu_qp, ibv);
+	struct emu_qp *qp = hm_container(ibv, struct emu_qp, ibv);
 	int error = emu_call(CALL_ibv_post_recv);
 
 	emu_enter();
@@ -143,7 +143,7 @@ int emu_post_recv(struct ibv_qp *ibv, struct ibv_recv_wr *wr, struct ibv_recv_wr
 
 int emu_bind_mw(struct ibv_qp *ibv, struct ibv_mw *mw, struct ibv_mw_bind *bind)
 {
-	struct emu_qp *qp = emu_container(ibv, struct emu_qp, ibv);
+	struct emu_qp *qp = hm_container(ibv, struct emu_qp, ibv);
 	int error = emu_call(CALL_ibv_bind_mw);
 	struct emu_wqe *wqe;
 

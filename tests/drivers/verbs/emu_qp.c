@@ -7,31 +7,31 @@
 #define LAST_NUMBER  0xfffff0u
 
 static struct {
-	struct emu_list all;
-	struct emu_list hash[HASH_SIZE];
+	struct hm_list all;
+	struct hm_list hash[HASH_SIZE];
 	uint32_t next;
 } table = { .all = { &table.all, &table.all }, .next = FIRST_NUMBER };
 
-static struct emu_list *bucket(uint32_t qp_num)
+static struct hm_list *bucket(uint32_t qp_num)
 {
-	struct emu_list *list = &table.hash[qp_num % HASH_SIZE];
+	struct hm_list *list = &table.hash[qp_num % HASH_SIZE];
 
 	if (!list->next)
-		emu_list_init(list);
+		hm_list_init(list);
 	return list;
 }
 
-struct emu_list *emu_qp_all(void)
+struct hm_list *emu_qp_all(void)
 {
 	return &table.all;
 }
 
 struct emu_qp *emu_qp_find(uint32_t qp_num)
 {
-	struct emu_list *list = bucket(qp_num);
+	struct hm_list *list = bucket(qp_num);
 
-	for (struct emu_list *at = list->next; at != list; at = at->next) {
-		struct emu_qp *qp = emu_container(at, struct emu_qp, hash);
+	for (struct hm_list *at = list->next; at != list; at = at->next) {
+		struct emu_qp *qp = hm_container(at, struct emu_qp, hash);
 
 		if (qp->ibv.qp_num == qp_num)
 			return qp;
@@ -52,7 +52,7 @@ void emu_qp_kick(struct emu_qp *qp)
 	if (qp->kicked)
 		return;
 	qp->kicked = true;
-	emu_list_add(&emu.run, &qp->run);
+	hm_list_add_tail(&emu.run, &qp->run);
 }
 
 void emu_qp_kick_peer(const struct emu_qp *qp)
@@ -71,7 +71,7 @@ static void set_state(struct emu_qp *qp, enum ibv_qp_state state)
 
 static void flush_receives(struct emu_qp *qp)
 {
-	struct emu_cq *cq = emu_container(qp->ibv.recv_cq, struct emu_cq, ibv);
+	struct emu_cq *cq = hm_container(qp->ibv.recv_cq, struct emu_cq, ibv);
 
 	while (!emu_queue_idle(&qp->rq)) {
 		struct emu_completion completion = { .qp = qp, .receive = true };
@@ -124,9 +124,9 @@ static int create_check(const struct emu_context *ctx, const struct ibv_qp_init_
 
 static void hold(struct emu_qp *qp, unsigned int change)
 {
-	emu_container(qp->ibv.send_cq, struct emu_cq, ibv)->users += change;
-	emu_container(qp->ibv.recv_cq, struct emu_cq, ibv)->users += change;
-	emu_container(qp->ibv.pd, struct emu_pd, ibv)->children += change;
+	hm_container(qp->ibv.send_cq, struct emu_cq, ibv)->users += change;
+	hm_container(qp->ibv.recv_cq, struct emu_cq, ibv)->users += change;
+	hm_container(qp->ibv.pd, struct emu_pd, ibv)->children += change;
 	if (qp->srq)
 		qp->srq->users += change;
 	emu_ctx(qp->ibv.context)->used.qp += (uint64_t)(int64_t)(int)change;
@@ -142,7 +142,7 @@ static void qp_init(struct emu_qp *qp, struct ibv_pd *pd, struct ibv_qp_init_att
 	if (init->srq) {
 		init->cap.max_recv_wr = 0;
 		init->cap.max_recv_sge = 0;
-		qp->srq = emu_container(init->srq, struct emu_srq, ibv);
+		qp->srq = hm_container(init->srq, struct emu_srq, ibv);
 	}
 	qp->init = *init;
 	ibv->context = pd->context;
@@ -156,10 +156,10 @@ static void qp_init(struct emu_qp *qp, struct ibv_pd *pd, struct ibv_qp_init_att
 	ibv->qp_type = init->qp_type;
 	pthread_mutex_init(&ibv->mutex, NULL);
 	pthread_cond_init(&ibv->cond, NULL);
-	emu_list_init(&qp->run);
-	emu_list_init(&qp->wait);
-	emu_list_add(&table.all, &qp->entry);
-	emu_list_add(bucket(ibv->qp_num), &qp->hash);
+	hm_list_init(&qp->run);
+	hm_list_init(&qp->wait);
+	hm_list_add_tail(&table.all, &qp->entry);
+	hm_list_add_tail(bucket(ibv->qp_num), &qp->hash);
 	hold(qp, 1);
 }
 
@@ -204,9 +204,9 @@ struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *init)
 /* ---- change, query ---- */
 static void drop_completions(struct emu_qp *qp)
 {
-	emu_cq_drop(emu_container(qp->ibv.send_cq, struct emu_cq, ibv), qp);
+	emu_cq_drop(hm_container(qp->ibv.send_cq, struct emu_cq, ibv), qp);
 	if (qp->ibv.recv_cq != qp->ibv.send_cq)
-		emu_cq_drop(emu_container(qp->ibv.recv_cq, struct emu_cq, ibv), qp);
+		emu_cq_drop(hm_container(qp->ibv.recv_cq, struct emu_cq, ibv), qp);
 }
 
 static void reset(struct emu_qp *qp)
@@ -217,13 +217,13 @@ static void reset(struct emu_qp *qp)
 	emu_queue_reset(&qp->rq);
 	memset(&qp->attr, 0, sizeof(qp->attr));
 	set_state(qp, IBV_QPS_RESET);
-	emu_list_del(&qp->wait);
+	hm_list_del(&qp->wait);
 	qp->severed = false;
 }
 
 int ibv_modify_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int mask)
 {
-	struct emu_qp *qp = emu_container(ibv, struct emu_qp, ibv);
+	struct emu_qp *qp = hm_container(ibv, struct emu_qp, ibv);
 	int error = emu_call(CALL_ibv_modify_qp);
 
 	if (error)
@@ -250,7 +250,7 @@ int ibv_modify_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int mask)
 int ibv_query_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int mask,
 		 struct ibv_qp_init_attr *init)
 {
-	struct emu_qp *qp = emu_container(ibv, struct emu_qp, ibv);
+	struct emu_qp *qp = hm_container(ibv, struct emu_qp, ibv);
 	int error = emu_call(CALL_ibv_query_qp);
 
 	(void)mask;
@@ -272,7 +272,7 @@ int ibv_query_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int mask,
 
 int ibv_destroy_qp(struct ibv_qp *ibv)
 {
-	struct emu_qp *qp = emu_container(ibv, struct emu_qp, ibv);
+	struct emu_qp *qp = hm_container(ibv, struct emu_qp, ibv);
 	struct emu_context *ctx = emu_ctx(ibv->context);
 	int error = emu_call(CALL_ibv_destroy_qp);
 
@@ -280,10 +280,10 @@ int ibv_destroy_qp(struct ibv_qp *ibv)
 		return error;
 	emu_enter();
 	emu_qp_kick_peer(qp);
-	emu_list_del(&qp->hash);
-	emu_list_del(&qp->entry);
-	emu_list_del(&qp->wait);
-	emu_list_del(&qp->run);
+	hm_list_del(&qp->hash);
+	hm_list_del(&qp->entry);
+	hm_list_del(&qp->wait);
+	hm_list_del(&qp->run);
 	drop_completions(qp);
 	emu_loop_forget(ibv);
 	emu_async_drop(ctx, qp);

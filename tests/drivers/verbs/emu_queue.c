@@ -46,7 +46,7 @@ int emu_queue_recv(struct emu_queue *queue, const struct ibv_recv_wr *wr)
 /* ---- shared receive queues ---- */
 static struct emu_srq *to_srq(struct ibv_srq *srq)
 {
-	return emu_container(srq, struct emu_srq, ibv);
+	return hm_container(srq, struct emu_srq, ibv);
 }
 
 static int srq_check(const struct emu_context *ctx, const struct ibv_srq_attr *attr)
@@ -69,8 +69,8 @@ static void srq_init(struct emu_srq *srq, struct ibv_pd *pd, struct ibv_srq_init
 	srq->ibv.handle = (uint32_t)ctx->used.srq++;
 	pthread_mutex_init(&srq->ibv.mutex, NULL);
 	pthread_cond_init(&srq->ibv.cond, NULL);
-	emu_list_init(&srq->waiting);
-	emu_container(pd, struct emu_pd, ibv)->children++;
+	hm_list_init(&srq->waiting);
+	hm_container(pd, struct emu_pd, ibv)->children++;
 	emu_count(pd->context, srqs, 1);
 	init->attr.max_sge = srq->queue.max_sge;
 }
@@ -151,7 +151,7 @@ int ibv_destroy_srq(struct ibv_srq *ibv)
 	emu_async_drop(ctx, srq);
 	emu_wait_acked(&ibv->events_completed, &srq->delivered);
 	ctx->used.srq--;
-	emu_container(ibv->pd, struct emu_pd, ibv)->children--;
+	hm_container(ibv->pd, struct emu_pd, ibv)->children--;
 	emu_count(ibv->context, srqs, -1);
 	emu_queue_close(&srq->queue);
 	pthread_mutex_destroy(&ibv->mutex);
@@ -177,10 +177,10 @@ int emu_post_srq_recv(struct ibv_srq *ibv, struct ibv_recv_wr *wr, struct ibv_re
 	if (error)
 		*bad = wr;
 	/* Whoever waited longest is served first; who finds nothing waits again. */
-	while (!emu_list_empty(&srq->waiting)) {
-		struct emu_qp *qp = emu_container(srq->waiting.next, struct emu_qp, wait);
+	while (!hm_list_empty(&srq->waiting)) {
+		struct emu_qp *qp = hm_container(srq->waiting.next, struct emu_qp, wait);
 
-		emu_list_del(&qp->wait);
+		hm_list_del(&qp->wait);
 		emu_qp_kick(qp);
 	}
 	emu_leave();

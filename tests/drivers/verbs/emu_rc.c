@@ -15,7 +15,7 @@ struct request {
 
 static struct emu_cq *to_cq(struct ibv_cq *cq)
 {
-	return emu_container(cq, struct emu_cq, ibv);
+	return hm_container(cq, struct emu_cq, ibv);
 }
 
 static bool port_works(const struct emu_qp *qp)
@@ -151,8 +151,8 @@ static enum ibv_wc_status receive_ready(const struct request *request)
 		return IBV_WC_SUCCESS;
 	if (request->qp->attr.rnr_retry == 0)
 		return IBV_WC_RNR_RETRY_EXC_ERR;
-	if (peer->srq && emu_list_empty(&request->qp->wait))
-		emu_list_add(&peer->srq->waiting, &request->qp->wait);
+	if (peer->srq && hm_list_empty(&request->qp->wait))
+		hm_list_add_tail(&peer->srq->waiting, &request->qp->wait);
 	return STALLED;
 }
 
@@ -383,7 +383,7 @@ void emu_qp_serve(struct emu_qp *qp)
 {
 	struct emu_queue *sq = &qp->sq;
 
-	emu_list_del(&qp->wait);
+	hm_list_del(&qp->wait);
 	while (!emu_queue_idle(sq) && !emu_gone(qp->ibv.context)) {
 		struct request request = { .qp = qp };
 		enum ibv_wc_status status;

@@ -306,7 +306,7 @@ static void stop(struct verbs_progress *p)
 int verbs_progress_add(struct verbs_ep *ep)
 {
 	struct verbs_domain *vd = ep->vd;
-	struct verbs_progress *p;
+	struct verbs_progress *p = NULL;
 	int ret = 0;
 
 	pthread_mutex_lock(&vd->lock);

@@ -85,17 +85,21 @@ static void make_udmabuf(struct memory *memory, bool list)
 	map(memory, file);
 	if (list) {
 		size_t half = memory->len / 2;
-		struct {
-			struct udmabuf_create_list head;
-			struct udmabuf_create_item item[2];
-		} create = {
-			.head = { .flags = UDMABUF_FLAGS_CLOEXEC, .count = 2 },
-			.item = { { .memfd = (uint32_t)file, .offset = half, .size = half },
-				  { .memfd = (uint32_t)file, .offset = 0, .size = half } },
-		};
+		union {
+			struct udmabuf_create_list list;
+			uint64_t room[1 + 2 * sizeof(struct udmabuf_create_item) / 8];
+		} create = { .room = { 0 } };
 
-		memory->fd =
-			must(ioctl(device, UDMABUF_CREATE_LIST, &create), "UDMABUF_CREATE_LIST");
+		create.list.flags = UDMABUF_FLAGS_CLOEXEC;
+		create.list.count = 2;
+		create.list.list[0] = (struct udmabuf_create_item){ .memfd = (uint32_t)file,
+								    .offset = half,
+								    .size = half };
+		create.list.list[1] = (struct udmabuf_create_item){ .memfd = (uint32_t)file,
+								    .offset = 0,
+								    .size = half };
+		memory->fd = must(ioctl(device, UDMABUF_CREATE_LIST, &create.list),
+				  "UDMABUF_CREATE_LIST");
 		memory->turn = half;
 	} else {
 		struct udmabuf_create create = {

@@ -164,6 +164,11 @@ enum nic_op {
 	NIC_OP_COMPARE
 };
 
+static inline bool nic_is_atomic(enum nic_op op)
+{
+	return op == NIC_OP_ATOMIC || op == NIC_OP_FETCH || op == NIC_OP_COMPARE;
+}
+
 /* One local segment.  region is referenced by the caller for the call's time; NULL: no desc given. */
 struct nic_seg {
 	void *addr;

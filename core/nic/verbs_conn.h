@@ -79,7 +79,6 @@ void verbs_accept(struct verbs_ep *ep, const struct verbs_cm_event *event);
 struct verbs_conn *verbs_conn_of_qp(struct verbs_ep *ep, uint32_t qp_num);
 
 /* ---- verbs_op.c, ep->lock held ---- */
-struct verbs_op *verbs_op_alloc(struct verbs_ep *ep);
 /* Drop an operation without a completion; its room in the completion queue is given back. */
 void verbs_op_drop(struct verbs_ep *ep, struct verbs_op *op);
 /* Complete an operation that failed, and see to it that the target does not wait for the rest of it. */
@@ -90,7 +89,7 @@ void verbs_op_tell_cut(struct verbs_ep *ep, struct verbs_peer *peer);
 void verbs_op_executed(struct verbs_ep *ep, struct verbs_op *op);
 static inline bool verbs_op_is_atomic(const struct verbs_op *op)
 {
-	return op->op == NIC_OP_ATOMIC || op->op == NIC_OP_FETCH || op->op == NIC_OP_COMPARE;
+	return nic_is_atomic(op->op);
 }
 /* Does the NIC itself put an atomic's result where it belongs? */
 static inline bool verbs_result_in_place(const struct verbs_op *op)

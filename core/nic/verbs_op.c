@@ -9,7 +9,7 @@
 
 /* ---- objects ---- */
 
-struct verbs_op *verbs_op_alloc(struct verbs_ep *ep)
+static struct verbs_op *alloc_op(struct verbs_ep *ep)
 {
 	struct verbs_op *op;
 
@@ -193,11 +193,6 @@ struct intake {
 	enum hmreg_error why; /* it fails at once */
 };
 
-static bool is_atomic(const struct nic_wr *wr)
-{
-	return wr->op == NIC_OP_ATOMIC || wr->op == NIC_OP_FETCH || wr->op == NIC_OP_COMPARE;
-}
-
 /* Small payload without a region is cheaper copied than registered. */
 static bool is_copied(const struct nic_wr *wr)
 {
@@ -289,7 +284,7 @@ static int take_in(struct verbs_ep *ep, const struct nic_wr *wr, struct intake *
 	in->count = 0;
 	in->why = HMREG_OK;
 	in->copies = is_copied(wr);
-	if (is_atomic(wr)) {
+	if (nic_is_atomic(wr->op)) {
 		if (wr->len != sizeof(uint64_t)) {
 			HM_WARN(FI_LOG_EP_DATA, "an atomic of %zu bytes; 8 are possible", wr->len);
 			return -FI_EINVAL;
@@ -336,7 +331,7 @@ static int accept_op(struct verbs_ep *ep, const struct nic_wr *wr, struct intake
 			return -FI_EAGAIN;
 	}
 	peer = verbs_peer_get(ep, wr->peer);
-	op = peer ? verbs_op_alloc(ep) : NULL;
+	op = peer ? alloc_op(ep) : NULL;
 	if (!op) {
 		if (slot) {
 			hm_list_add_tail(&ep->free_slots, &slot->link);
@@ -386,7 +381,7 @@ ssize_t verbs_post(struct nic_ep *nic, const struct nic_wr *wr)
 static struct verbs_op *queue_control(struct verbs_ep *ep, struct verbs_peer *peer,
 				      const struct verbs_frame *frame)
 {
-	struct verbs_op *op = verbs_op_alloc(ep);
+	struct verbs_op *op = alloc_op(ep);
 
 	if (!op)
 		return NULL;

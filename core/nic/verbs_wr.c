@@ -163,10 +163,8 @@ static struct verbs_tx *free_tx(struct verbs_ep *ep)
 	return hm_list_entry(ep->free_tx.next, struct verbs_tx, link);
 }
 
-static void write_head(const struct verbs_ep *ep, const struct verbs_op *op, uint64_t len,
-		       struct verbs_frame *head)
+static void write_head(const struct verbs_op *op, uint64_t len, struct verbs_frame *head)
 {
-	(void)ep;
 	if (op->control) {
 		*head = op->head;
 	} else {
@@ -213,7 +211,7 @@ static enum step post_frame(struct verbs_ep *ep, struct verbs_op *op, uint64_t m
 	*why = frame_piece(ep, op, op->done, tx->frame, &p, max);
 	if (*why != HMREG_OK)
 		return STEP_FAILED;
-	write_head(ep, op, p.len, tx->frame);
+	write_head(op, p.len, tx->frame);
 	step = submit(ep, op, tx, &wr, &p, why);
 	if (step != STEP_POSTED)
 		return step;

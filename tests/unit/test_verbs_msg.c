@@ -7,6 +7,7 @@
 #include <cmocka.h>
 
 #include <signal.h>
+#include <stdlib.h>
 #include <sys/mman.h>
 
 #include "core/base/guard.h"
@@ -280,6 +281,10 @@ static void memory_is_unmapped(void **state)
 
 	(void)state;
 	assert_ptr_not_equal(map, MAP_FAILED);
+	if (getenv("HMREG_VALGRIND")) { /* which reports the fault that the test is about */
+		munmap(map, 8192);
+		skip();
+	}
 	assert_int_equal(munmap(map + 4096, 4096), 0);
 	assert_int_equal(end_post(&end, map, 8192, 0, buffer, NULL), 0);
 	sigaction(SIGSEGV, &guard, &cmockas);

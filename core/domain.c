@@ -59,7 +59,7 @@ static int domain_ops_open(struct fid *fid, const char *name, uint64_t flags, vo
 
 static int check_empty(struct hm_domain *domain)
 {
-	uint64_t regions, mapped;
+	uint64_t regions, mapped, refused;
 	int ret = hm_check_unused(&domain->users, "domain");
 
 	if (ret != 0)
@@ -68,8 +68,18 @@ static int check_empty(struct hm_domain *domain)
 	hm_key_count(&domain->mr.mapped, &mapped, NULL);
 	if (regions == 0 && mapped == 0)
 		return 0;
-	HM_WARN(FI_LOG_DOMAIN, "domain has %lu open regions and %lu mapped keys; close them first",
-		(unsigned long)regions, (unsigned long)mapped);
+	refused = atomic_load(&domain->mr.refused);
+	if (regions == refused && mapped == 0)
+		HM_WARN(FI_LOG_DOMAIN,
+			"the device's driver refused to end %lu of the domain's regions when they "
+			"were closed, so they are open: close them again",
+			(unsigned long)refused);
+	else
+		HM_WARN(FI_LOG_DOMAIN,
+			"domain has %lu open regions (%lu of them refused by the device's driver "
+			"when "
+			"they were closed) and %lu mapped keys; close them first",
+			(unsigned long)regions, (unsigned long)refused, (unsigned long)mapped);
 	return -FI_EBUSY;
 }
 

@@ -172,6 +172,20 @@ static void unbind(struct nic_region_ext *ext)
 		hm_unuse(&ext->ep->users);
 }
 
+/* The NIC has ended the region, or has not: domain->refused counts those that it has not. */
+static void note_end(struct hm_mr_domain *domain, struct nic_region *region, bool ended)
+{
+	bool before = atomic_load(&region->state) & NIC_REGION_REFUSED;
+
+	if (ended == !before)
+		return;
+	atomic_fetch_xor(&region->state, NIC_REGION_REFUSED);
+	if (ended)
+		atomic_fetch_sub(&domain->refused, 1);
+	else
+		atomic_fetch_add(&domain->refused, 1);
+}
+
 int hm_mr_close(struct hm_mr *mr)
 {
 	struct hm_mr_domain *domain = owner(mr);
@@ -185,13 +199,11 @@ int hm_mr_close(struct hm_mr *mr)
 	}
 	/* the NIC ends its key before it lets go of the memory; nobody here leads to either any more */
 	ret = domain->nic->ops->region_deregister(&mr->region);
-	if (ret == -FI_EBUSY) {
+	note_end(domain, &mr->region, ret == 0);
+	if (ret != 0) {
 		hm_key_revive(&mr->region.node);
 		return ret;
 	}
-	if (ret != 0)
-		HM_INFO(FI_LOG_MR, "the region is closed, but the NIC keeps something of it: %s",
-			fi_strerror(-ret));
 	unbind(mr->region.ext);
 	free_ext(mr);
 	hm_key_free(&domain->regions, &mr->region.node, len);

@@ -31,6 +31,7 @@ struct hm_mr_domain {
 	struct hm_key_table mapped;  /* elements are struct nic_mapped_key */
 	uint64_t raw_seed[2];	     /* of the unguessable part of raw keys */
 	pthread_mutex_t map_lock;    /* protects nic_mapped_key.uses against map and unmap */
+	_Atomic uint64_t refused;    /* regions that the NIC did not end when they were closed */
 };
 
 /*

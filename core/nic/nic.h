@@ -72,6 +72,7 @@ struct nic_port {
 #define NIC_REGION_USED_UP    4u
 #define NIC_REGION_REFRESHING 8u
 #define NIC_REGION_WANTS_CNTR 16u /* FI_MR_RMA_EVENT: a counter must be bound before enabling */
+#define NIC_REGION_REFUSED    32u /* the NIC did not end it when it was closed last */
 
 /* What few regions need: kept apart, or behind the region where the domain gives one to each. */
 struct nic_region_ext {
@@ -308,8 +309,8 @@ struct nic_ops {
 	 */
 	int (*region_register)(struct nic_region *region, const struct nic_region_request *req);
 	/*
-	 * node is killed.  -FI_EBUSY: something outside this library holds the region; it is as before
-	 * and will be closed again.  Any other failure: the region is closed all the same.
+	 * node is killed.  A failure, as of a driver that refuses, or because something outside this
+	 * library holds the region: peers may reach it as before, and it will be closed again.
 	 */
 	int (*region_deregister)(struct nic_region *region);
 	/* Optional (-FI_ENOSYS): pages of these parts changed; parts lie inside the region. */

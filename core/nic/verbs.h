@@ -10,6 +10,7 @@
  *   verbs_parts.c   regions of several parts behind one handle and one key
  *   verbs_cause.c   errno of a registration -> cause, evidence, FI_E code and log line
  *   verbs_evidence.c  what /proc and /sys tell about memory, limits and dma-bufs
+ *   verbs_kept.c    objects that the driver refused to end
  *   verbs_local.c   internal registration of buffers that come without a descriptor
  *   verbs_ep.c ...  see verbs_ep.h
  *   verbs_nic.c     the ops table
@@ -101,6 +102,7 @@ struct verbs_domain {
 	struct ibv_context *context;
 	struct ibv_pd *pd;
 	bool owns_context, owns_pd;
+	_Atomic bool shown;		 /* the program has had verbs objects of this domain */
 	unsigned int forks;		 /* verbs_forks when it was opened */
 	bool zero_based;		 /* FI_MR_VIRT_ADDR not agreed: peers address from 0 */
 	bool on_demand;			 /* FI_MR_ALLOCATED not agreed: pages by on-demand paging */
@@ -109,11 +111,12 @@ struct verbs_domain {
 	struct verbs_progress *progress; /* owned; NULL until the first endpoint is enabled */
 	pthread_mutex_t lock;		 /* protects eps, progress' start and end, addresses */
 	struct hm_list eps;		 /* verbs_ep, by their link */
-	/* protects composites and dmabufs; innermost: key queries are answered and local buffers looked
+	/* protects composites, dmabufs and kept; innermost: key queries are answered and local buffers looked
 	   up under an endpoint's lock.  Made and destroyed with lock */
 	pthread_mutex_t composites_lock;
 	struct hm_list composites;	   /* verbs_parts of live regions, for key queries */
 	struct hm_list dmabufs;		   /* verbs_region by their link (verbs_local.c) */
+	struct hm_list kept;		   /* owned; verbs_kept.c */
 	struct verbs_addresses *addresses; /* owned; interned IPv6 addresses (verbs_addr.c) */
 	struct verbs_loop *loop; /* owned; NULL until a key over several regions is made */
 };
@@ -143,6 +146,38 @@ int verbs_domain_handles(struct nic_domain *domain, struct hmreg_verbs_domain *o
 void verbs_domain_gone(struct verbs_domain *domain, const char *why);
 /* Read and acknowledge asynchronous events that are there; called when async_fd is readable. */
 void verbs_domain_async(struct verbs_domain *domain);
+/*
+ * A call failed with errno err.  Because the device is not there any more?  Its events and a call that
+ * does not fail on a device that is there decide, since a driver may refuse with any number.  What a
+ * lost device had is gone with it.
+ */
+bool verbs_domain_lost(struct verbs_domain *domain, int err);
+
+/* ---- objects that the driver may refuse to end: verbs_kept.c ---- */
+
+enum verbs_kind {
+	VERBS_KIND_MR,
+	VERBS_KIND_CM_ID,
+	VERBS_KIND_EVENTS,
+	VERBS_KIND_SRQ,
+	VERBS_KIND_CQ,
+	VERBS_KIND_CHANNEL,
+};
+
+/*
+ * End an object that nothing uses any more; NULL: nothing to do.  memory, which may be NULL, is mapped
+ * memory that it is over, and is unmapped with it.  What the driver refuses stays with the domain, with
+ * one log line.
+ */
+void verbs_end(struct verbs_domain *domain, enum verbs_kind kind, void *object, void *memory,
+	       size_t size);
+/*
+ * Ask the driver once more for all that is kept.  0, or the errno of the first that it still refuses,
+ * and which call that was.
+ */
+int verbs_kept_end(struct verbs_domain *domain, const char **verb);
+/* What is still kept is about to end with the device's context. */
+void verbs_kept_forget(struct verbs_domain *domain);
 
 /* ---- regions ---- */
 

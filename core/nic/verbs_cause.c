@@ -337,6 +337,19 @@ static bool no_dmabuf_support(struct look *look)
 		   module ? module : "none loaded of ", module ? "" : verbs_peer_modules);
 }
 
+/* ---- the end ---- */
+
+#define REFUSES "the driver refuses to end it"
+#define STAYS	"; the region stays as it is, close it again"
+
+/* Only who has had verbs objects of the domain can have bound some. */
+static bool has_windows(struct look *look)
+{
+	return atomic_load(&look->attempt->domain->shown) &&
+	       say(look, REFUSES
+		   ", as it does while memory windows of the program are bound to it" STAYS);
+}
+
 /* ---- the table ---- */
 
 #define HOST   (1u << VERBS_CALL_REG_MR)
@@ -357,6 +370,10 @@ static const struct row {
 } rows[] = {
 	{ ANY, 0, FI_ENODEV, device_gone, NULL },
 	{ ANY, 0, FI_EIO, no_reason, NULL },
+	{ DEREG, EBUSY, FI_EBUSY, has_windows, NULL },
+	{ DEREG, EINVAL, FI_EBUSY, has_windows, NULL },
+	{ DEREG, 0, 0, NULL, REFUSES STAYS },
+
 	{ ANY, EIO, FI_EIO, NULL, "the device does not answer: removed, reset, or failed" },
 	{ ANY, ENODEV, FI_ENODEV, NULL, "the device is not there any more" },
 
@@ -395,9 +412,6 @@ static const struct row {
 	{ HOST, EOPNOTSUPP, FI_EOPNOTSUPP, no_such_access, NULL },
 	{ DMABUF, 0, 0, import_refused, NULL },
 
-	{ DEREG, EBUSY, FI_EBUSY, NULL, "in use: close memory windows that are bound to it first" },
-	{ DEREG, EINVAL, FI_EBUSY, NULL,
-	  "the driver keeps it, as with memory windows bound to it" },
 	{ ADVISE, EOPNOTSUPP, FI_EOPNOTSUPP, NULL, "the device takes no advice about pages" },
 	{ REREG, EOPNOTSUPP, FI_ENOSYS, NULL,
 	  "the driver cannot give a region other pages: close it and register it anew" },

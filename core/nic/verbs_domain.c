@@ -91,25 +91,58 @@ static int alloc_own_pd(struct verbs_domain *vd)
 	return -err;
 }
 
-/* A removed device does not take part in this: what it had is gone with it (EIO, ENODEV). */
+/* 0, or the errno by which the driver refuses. */
+static int end_pd(struct verbs_domain *vd)
+{
+	int err = vd->owns_pd ? verbs_errno(verbs.dealloc_pd(vd->pd)) : 0;
+
+	if (err && !verbs_domain_lost(vd, err))
+		return err;
+	vd->owns_pd = false;
+	return 0;
+}
+
+/*
+ * The driver refuses to end an object.  Where the library has opened the context itself and the program
+ * has had nothing of it, the context can be closed all the same: the kernel then ends what is in it.
+ */
+static int refused(struct verbs_domain *vd, const char *verb, int err)
+{
+	if (vd->owns_context && !atomic_load(&vd->shown)) {
+		HM_WARN(FI_LOG_DOMAIN,
+			"%s: %s: errno %d (%s): the driver refuses; what it keeps ends with the "
+			"device's context, which is closed now",
+			vd->device->name, verb, err, strerror(err));
+		return 0;
+	}
+	HM_WARN(FI_LOG_DOMAIN,
+		"%s: %s: errno %d (%s): the driver refuses%s; the domain stays, close it again",
+		vd->device->name, verb, err, strerror(err),
+		err == EBUSY ? ", as it does while the program has objects of its own there" : "");
+	return -err;
+}
+
+/* Whatever fails can be tried again. */
 static int release(struct verbs_domain *vd)
 {
-	if (vd->owns_pd) {
-		int err = verbs.dealloc_pd(vd->pd);
+	const char *verb = "ibv_dealloc_pd";
+	int err = verbs_kept_end(vd, &verb), ret = 0;
 
-		if (err == EBUSY) {
-			HM_WARN(FI_LOG_DOMAIN,
-				"%s: the protection domain is in use by objects of the program",
-				vd->device->name);
-			return -FI_EBUSY;
-		}
-		if (err)
-			HM_INFO(FI_LOG_DOMAIN, "%s: its protection domain: %s", vd->device->name,
-				strerror(err));
+	if (!err)
+		err = end_pd(vd);
+	if (err)
+		ret = refused(vd, verb, err);
+	if (ret)
+		return ret;
+	err = vd->owns_context ? verbs_errno(verbs.close_device(vd->context)) : 0;
+	if (err && !verbs_domain_lost(vd, err)) {
+		HM_WARN(FI_LOG_DOMAIN,
+			"%s: ibv_close_device: errno %d (%s): the driver refuses; the domain "
+			"stays, close it again",
+			vd->device->name, err, strerror(err));
+		return -err;
 	}
-	if (vd->owns_context && verbs.close_device(vd->context))
-		HM_INFO(FI_LOG_DOMAIN, "%s: its context was not closed: %s", vd->device->name,
-			strerror(errno));
+	verbs_kept_forget(vd);
 	return 0;
 }
 
@@ -128,6 +161,7 @@ int verbs_domain_open(struct nic_domain *domain)
 	hm_list_init(&vd->eps);
 	hm_list_init(&vd->composites);
 	hm_list_init(&vd->dmabufs);
+	hm_list_init(&vd->kept);
 	ret = domain->adopt ? check_adopted(vd, domain->adopt) : open_own_context(vd);
 	if (ret)
 		return ret;
@@ -162,8 +196,9 @@ int verbs_domain_close(struct nic_domain *domain)
 
 int verbs_domain_handles(struct nic_domain *domain, struct hmreg_verbs_domain *out)
 {
-	const struct verbs_domain *vd = verbs_domain_of(domain);
+	struct verbs_domain *vd = verbs_domain_of(domain);
 
+	atomic_store(&vd->shown, true);
 	out->context = vd->context;
 	out->pd = vd->pd;
 	return 0;
@@ -229,4 +264,20 @@ void verbs_domain_async(struct verbs_domain *domain)
 	/* the kernel cut the context off: the device was unplugged */
 	if (errno == EIO || errno == ENODEV)
 		verbs_domain_gone(domain, strerror(errno));
+}
+
+bool verbs_domain_lost(struct verbs_domain *domain, int err)
+{
+	struct ibv_port_attr attr;
+
+	verbs_domain_async(domain);
+	if (atomic_load(&domain->gone))
+		return true;
+	if (err != EIO && err != ENODEV)
+		return false;
+	err = verbs_query_port(domain->context, domain->port->number, &attr);
+	if (err != EIO && err != ENODEV)
+		return false;
+	verbs_domain_gone(domain, strerror(err));
+	return true;
 }

@@ -151,8 +151,8 @@ static void free_pools(struct verbs_ep *ep)
 		free(hm_list_entry(link, struct verbs_op, link));
 	}
 	if (ep->pool_mr)
-		verbs.dereg_mr(ep->pool_mr);
-	if (ep->pool)
+		verbs_end(ep->vd, VERBS_KIND_MR, ep->pool_mr, ep->pool, ep->pool_size);
+	else if (ep->pool)
 		munmap(ep->pool, ep->pool_size);
 	free(ep->rx);
 	free(ep->tx);
@@ -337,19 +337,14 @@ static void init_lists(struct verbs_ep *ep)
 	}
 }
 
-/* Undo what opening has done, as far as it went. */
+/* Undo what opening has done, as far as it went.  What the driver refuses to end is the domain's. */
 static void destroy(struct verbs_ep *ep)
 {
-	if (ep->listener)
-		cm.destroy_id(ep->listener);
-	if (ep->srq)
-		verbs.destroy_srq(ep->srq);
-	if (ep->cq)
-		verbs.destroy_cq(ep->cq);
-	if (ep->channel)
-		verbs.destroy_comp_channel(ep->channel);
-	if (ep->events)
-		cm.destroy_event_channel(ep->events);
+	verbs_end(ep->vd, VERBS_KIND_CM_ID, ep->listener, NULL, 0);
+	verbs_end(ep->vd, VERBS_KIND_SRQ, ep->srq, NULL, 0);
+	verbs_end(ep->vd, VERBS_KIND_CQ, ep->cq, NULL, 0);
+	verbs_end(ep->vd, VERBS_KIND_CHANNEL, ep->channel, NULL, 0);
+	verbs_end(ep->vd, VERBS_KIND_EVENTS, ep->events, NULL, 0);
 	free_pools(ep);
 	pthread_mutex_destroy(&ep->lock);
 }
@@ -498,7 +493,7 @@ int verbs_ep_close(struct nic_ep *nic)
 	ep->closing = true;
 	pthread_mutex_unlock(&ep->lock);
 	verbs_progress_remove(ep);
-	cm.destroy_id(ep->listener);
+	verbs_end(ep->vd, VERBS_KIND_CM_ID, ep->listener, NULL, 0);
 	ep->listener = NULL;
 	pthread_mutex_lock(&ep->lock);
 	hm_list_for_each_safe(link, &ep->passive)

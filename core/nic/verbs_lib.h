@@ -10,6 +10,8 @@
 #ifndef VERBS_LIB_H
 #define VERBS_LIB_H
 
+#include <errno.h>
+
 #include <infiniband/verbs.h>
 #include <rdma/rdma_cma.h>
 
@@ -108,6 +110,14 @@ extern _Atomic unsigned int verbs_forks;
  * not there or lacks a function, with one line at level info that says which.
  */
 int verbs_lib_load(void);
+
+/* 0 or an errno, of a call that returns one, or -1 with errno set. */
+static inline int verbs_errno(int ret)
+{
+	if (ret >= 0)
+		return ret;
+	return errno ? errno : EIO;
+}
 
 /* 0 or an errno, as ibv_query_port(3) and ibv_query_device_ex(3) have it. */
 int verbs_query_port(struct ibv_context *context, uint8_t number, struct ibv_port_attr *attr);

@@ -112,11 +112,8 @@ int verbs_local_acquire(struct verbs_domain *domain, const void *addr, size_t le
 
 void verbs_local_release(struct verbs_domain *domain, struct ibv_mr *mr)
 {
-	struct verbs_part part = { .mr = mr };
-
 	if (!mr)
 		return;
-	part.addr = (uintptr_t)mr->addr;
-	part.len = mr->length;
-	verbs_part_deregister(domain, &part);
+	verbs_end(domain, VERBS_KIND_MR, mr, NULL, 0);
+	atomic_fetch_sub_explicit(&domain->parts, 1, memory_order_relaxed);
 }

@@ -123,9 +123,8 @@ int verbs_part_deregister(struct verbs_domain *domain, struct verbs_part *part)
 
 	if (!part->mr)
 		return 0;
-	err = verbs.dereg_mr(part->mr);
-	/* a device that is gone has given everything back; its answers mean nothing */
-	if (err != 0 && err != EIO && err != ENODEV && !atomic_load(&domain->gone))
+	err = verbs_errno(verbs.dereg_mr(part->mr));
+	if (err != 0 && !verbs_domain_lost(domain, err))
 		return verbs_cause(&attempt, err);
 	part->mr = NULL;
 	atomic_fetch_sub_explicit(&domain->parts, 1, memory_order_relaxed);
@@ -185,7 +184,7 @@ int verbs_region_deregister(struct nic_region *region)
 		ret = verbs_parts_deregister(domain, mine->parts);
 	else
 		ret = verbs_part_deregister(domain, &mine->one);
-	if (ret != -FI_EBUSY)
+	if (ret == 0)
 		mine->parts = NULL;
 	else if (offered)
 		verbs_local_offer(domain, mine);
@@ -252,6 +251,7 @@ int verbs_region_part(const struct nic_region *region, size_t index, struct hmre
 		HM_WARN(FI_LOG_MR, "part %zu is gone: the region is half closed", index);
 		return -FI_ENOENT;
 	}
+	atomic_store(&verbs_domain_of(region->domain)->shown, true);
 	out->mr = part->mr;
 	out->lkey = part->mr->lkey;
 	out->rkey = part->mr->rkey;

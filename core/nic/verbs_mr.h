@@ -30,8 +30,8 @@ uint64_t verbs_iova_of(const struct verbs_domain *domain, uint64_t addr);
 int verbs_parts_register(struct nic_region *region, const struct verbs_source *source,
 			 const struct iovec *iov, size_t count);
 /*
- * -FI_EBUSY: what the device does not let go stays, with the mr of those that are gone NULL, and this is
- * called again.  Else parts is freed, whatever comes back.
+ * On success parts is freed.  A failure: what the device does not let go stays, with the mr of those that
+ * are gone NULL, and this is called again.
  */
 int verbs_parts_deregister(struct verbs_domain *domain, struct verbs_parts *parts);
 

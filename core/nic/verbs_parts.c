@@ -210,7 +210,7 @@ int verbs_parts_deregister(struct verbs_domain *domain, struct verbs_parts *part
 		if (ret == 0)
 			ret = one;
 	}
-	if (ret != -FI_EBUSY)
+	if (ret == 0)
 		free(parts);
 	return ret;
 }

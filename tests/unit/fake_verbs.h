@@ -300,11 +300,11 @@ static int fake_dealloc_pd(struct ibv_pd *pd)
 {
 	struct fake_device *device = fake_of(pd->context);
 
-	if (device->dealloc_error == EBUSY)
-		return EBUSY;
+	if (device->dealloc_error)
+		return device->dealloc_error;
 	device->pds--;
 	free(pd);
-	return device->dealloc_error;
+	return 0;
 }
 
 static struct ibv_mr *fake_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova,

@@ -453,9 +453,14 @@ static void fn_37_exporter_and_path_of_a_refused_import(void **state)
 static void other_calls(void **state)
 {
 	(void)state;
+	assert_told(ask(VERBS_CALL_DEREG, EBUSY), -FI_EBUSY, "refuses to end it; the region stays");
+	assert_told(ask(VERBS_CALL_DEREG, EINVAL), -FI_EINVAL,
+		    "refuses to end it; the region stays");
+	assert_told(ask(VERBS_CALL_DEREG, EPERM), -FI_EPERM, "refuses to end it; the region stays");
+	atomic_store(&stub_domain.shown, true); /* so that the program can have bound windows */
 	assert_told(ask(VERBS_CALL_DEREG, EBUSY), -FI_EBUSY, "memory windows");
 	assert_told(ask(VERBS_CALL_DEREG, EINVAL), -FI_EBUSY, "memory windows");
-	assert_told(ask(VERBS_CALL_DEREG, EPERM), -FI_EPERM, "no cause is known");
+	assert_told(ask(VERBS_CALL_DEREG, EPERM), -FI_EPERM, "refuses to end it; the region stays");
 	assert_told(ask(VERBS_CALL_ADVISE, EOPNOTSUPP), -FI_EOPNOTSUPP, "takes no advice");
 	assert_told(ask(VERBS_CALL_REREG, EOPNOTSUPP), -FI_ENOSYS, "register it anew");
 	assert_told(ask(VERBS_CALL_REREG, EINVAL), -FI_EINVAL, "unusable");

@@ -192,16 +192,64 @@ static void adopted_objects_must_fit(void **state)
 
 /* ---- the end ---- */
 
+/* What the program has in the protection domain keeps it; so it is closed again later. */
 static void fn_06_program_holds_the_protection_domain(void **state)
 {
+	struct hmreg_verbs_domain handles = { .size = sizeof(handles) };
+
 	(void)state;
 	assert_int_equal(verbs_domain_open(&domain.domain), 0);
+	assert_int_equal(verbs_domain_handles(&domain.domain, &handles), 0);
 	dev->dealloc_error = EBUSY;
-	assert_refused(verbs_domain_close(&domain.domain), -FI_EBUSY);
-	assert_int_equal(dev->pds, 1);
-	assert_int_equal(dev->contexts, 1);
+	for (int i = 0; i < 2; i++) {
+		warning_count = 0;
+		assert_refused(verbs_domain_close(&domain.domain), -FI_EBUSY);
+		assert_non_null(strstr(warning_text, "fake0: ibv_dealloc_pd: errno 16 ("));
+		assert_non_null(strstr(warning_text, "objects of its own"));
+		assert_int_equal(dev->pds, 1);
+		assert_int_equal(dev->contexts, 1);
+	}
 	dev->dealloc_error = 0;
 	assert_int_equal(verbs_domain_close(&domain.domain), 0);
+}
+
+/* The program has nothing there: what the driver keeps ends with the device's context. */
+static void fn_06_refused_protection_domain_ends_with_the_context(void **state)
+{
+	static const int errors[] = { EBUSY, EINVAL, EIO, ENODEV };
+
+	(void)state;
+	for (size_t i = 0; i < count_of(errors); i++) {
+		prepare(NULL);
+		assert_int_equal(verbs_domain_open(&domain.domain), 0);
+		dev->dealloc_error = errors[i];
+		assert_int_equal(verbs_domain_close(&domain.domain), 0);
+		assert_int_equal(warning_count, 1);
+		assert_non_null(strstr(warning_text, "fake0: ibv_dealloc_pd: errno "));
+		assert_non_null(strstr(warning_text, "the driver refuses"));
+		assert_null(strstr(warning_text, "program"));
+		assert_int_equal(dev->contexts, 0);
+		dev->pds = 0; /* the kernel's now */
+	}
+}
+
+/* Over the program's own context nothing ends by itself, so that closing is tried again. */
+static void fn_06_refused_protection_domain_of_an_adopted_context(void **state)
+{
+	struct ibv_context *context = fake_open_device(&dev->ibv);
+
+	(void)state;
+	adopted = (struct hmreg_verbs_adopt){ .size = sizeof(adopted), .context = context };
+	domain.domain.adopt = &adopted;
+	assert_int_equal(verbs_domain_open(&domain.domain), 0);
+	dev->dealloc_error = EINVAL;
+	assert_refused(verbs_domain_close(&domain.domain), -FI_EINVAL);
+	assert_non_null(strstr(warning_text, "close it again"));
+	assert_null(strstr(warning_text, "program"));
+	dev->dealloc_error = 0;
+	assert_int_equal(verbs_domain_close(&domain.domain), 0);
+	assert_int_equal(dev->contexts, 1);
+	fake_close_device(context);
 }
 
 static void fn_38_removed_device_can_be_closed(void **state)
@@ -212,9 +260,12 @@ static void fn_38_removed_device_can_be_closed(void **state)
 	for (size_t i = 0; i < count_of(errors); i++) {
 		prepare(NULL);
 		assert_int_equal(verbs_domain_open(&domain.domain), 0);
-		dev->dealloc_error = errors[i];
+		dev->dealloc_error = dev->port[0].error = errors[i];
 		assert_int_equal(verbs_domain_close(&domain.domain), 0);
-		assert_int_equal(check_empty(NULL), 0);
+		assert_int_equal(warning_count, 1);
+		assert_non_null(strstr(warning_text, "fake0 is gone"));
+		assert_int_equal(dev->contexts, 0);
+		dev->pds = dev->port[0].error = 0;
 	}
 }
 
@@ -292,6 +343,8 @@ int main(void)
 		TEST(adopted_objects_stay_the_programs),
 		TEST(adopted_objects_must_fit),
 		TEST(fn_06_program_holds_the_protection_domain),
+		TEST(fn_06_refused_protection_domain_ends_with_the_context),
+		TEST(fn_06_refused_protection_domain_of_an_adopted_context),
 		TEST(fn_38_removed_device_can_be_closed),
 		TEST(fn_38_removal_is_told_once),
 		TEST(fn_38_cut_off_context_is_a_removal),

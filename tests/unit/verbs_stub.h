@@ -154,11 +154,24 @@ static int stub_advise_mr(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, u
 	return stub_advise_error;
 }
 
+static int stub_query_error; /* of a port; 0: the device is there */
+
+static int stub_query_port(struct ibv_context *context, uint8_t number, struct ibv_port_attr *attr,
+			   size_t size)
+{
+	(void)context;
+	(void)number;
+	(void)attr;
+	(void)size;
+	return stub_query_error;
+}
+
 /* ---- the domain ---- */
 
 static struct verbs_context stub_context;
 static struct ibv_pd stub_pd;
 static struct verbs_device stub_device;
+static const struct verbs_port stub_port = { .device = &stub_device, .number = 1 };
 static struct verbs_domain stub_domain;
 
 /* A region's element, as core makes it. */
@@ -170,20 +183,23 @@ static_assert(offsetof(struct stub_region, mine) == sizeof(struct nic_region), "
 
 static void stub_reset(void)
 {
-	stub_context =
-		(struct verbs_context){ .sz = sizeof(stub_context), .advise_mr = stub_advise_mr };
+	stub_context = (struct verbs_context){ .sz = sizeof(stub_context),
+					       .advise_mr = stub_advise_mr,
+					       .query_port = stub_query_port };
 	stub_context.context.abi_compat = __VERBS_ABI_IS_EXTENDED;
 	stub_pd = (struct ibv_pd){ .context = &stub_context.context };
 	stub_device = (struct verbs_device){ .name = "stub0",
 					     .attr = { .max_mr = 1000, .max_mr_size = UINT64_MAX },
 					     .dmabuf_reason = "",
 					     .max_mr_size = UINT64_MAX };
-	stub_domain = (struct verbs_domain){ .device = &stub_device,
+	stub_domain = (struct verbs_domain){ .port = &stub_port,
+					     .device = &stub_device,
 					     .context = &stub_context.context,
 					     .pd = &stub_pd };
 	pthread_mutex_init(&stub_domain.composites_lock, NULL);
 	hm_list_init(&stub_domain.composites);
 	hm_list_init(&stub_domain.dmabufs);
+	hm_list_init(&stub_domain.kept);
 	verbs = (struct verbs_lib){ .reg_mr_iova2 = stub_reg_mr_iova2,
 				    .reg_dmabuf_mr = stub_reg_dmabuf_mr,
 				    .dereg_mr = stub_dereg_mr,
@@ -191,7 +207,7 @@ static void stub_reset(void)
 	memset(stub_asked, 0, sizeof(stub_asked));
 	stub_calls = stub_fail_at = stub_deregs = stub_dereg_fail_at = 0;
 	stub_live = stub_advised = stub_rereged = 0;
-	stub_fail_with = stub_dereg_error = stub_advise_error = 0;
+	stub_fail_with = stub_dereg_error = stub_advise_error = stub_query_error = 0;
 	stub_rereg_result = stub_rereg_errno = 0;
 	stub_rereg_changes_keys = false;
 	stub_advised_bytes = 0;

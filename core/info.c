@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* fi_getinfo(3): which ports there are, and which of them do what a program asks for. */
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -425,11 +426,22 @@ static int explain_names(const struct fi_info *hints)
 	return ret;
 }
 
+/* Held for writing while ports may be added, for reading while each is listed once; outermost. */
+static pthread_rwlock_t ports_lock = PTHREAD_RWLOCK_INITIALIZER;
+
 static int list(const struct request *req, struct fi_info **info)
 {
-	int ret = list_ports(req, info);
+	int ret;
 
-	return ret == -FI_ENODATA ? explain_names(req->hints) : ret;
+	pthread_rwlock_wrlock(&ports_lock);
+	nic_look();
+	pthread_rwlock_unlock(&ports_lock);
+	pthread_rwlock_rdlock(&ports_lock);
+	ret = list_ports(req, info);
+	if (ret == -FI_ENODATA)
+		ret = explain_names(req->hints);
+	pthread_rwlock_unlock(&ports_lock);
+	return ret;
 }
 
 HM_EXPORT int fi_getinfo(uint32_t version, const char *node, const char *service, uint64_t flags,

@@ -13,6 +13,10 @@
 static const struct nic_ops *nics[NIC_MAX];
 static size_t nic_count;
 
+static void no_look(void)
+{
+}
+
 static int no_address(const struct nic_port *port, void *addr, size_t *len)
 {
 	(void)port;
@@ -105,6 +109,7 @@ static int no_atomics(struct nic_domain *domain, enum nic_op kind, enum fi_datat
 static void fill_defaults(struct nic_ops *ops)
 {
 #define DEFAULT(slot, function) ops->slot = ops->slot ? ops->slot : (function)
+	DEFAULT(look, no_look);
 	DEFAULT(port_address, no_address);
 	DEFAULT(port_reaches, reaches_loopback);
 	DEFAULT(port_has, ops->port_reaches);
@@ -143,6 +148,12 @@ int nic_register(struct nic_ops *ops)
 	fill_defaults(ops);
 	nics[nic_count++] = ops;
 	return 0;
+}
+
+void nic_look(void)
+{
+	for (size_t i = 0; i < nic_count; i++)
+		nics[i]->look();
 }
 
 const struct nic_port *nic_port_at(size_t index)

@@ -267,11 +267,16 @@ struct nic_ops {
 	size_t region_private;	     /* bytes behind struct nic_region's end in an element */
 
 	/*
-	 * Ports that are usable now.  The array is the NIC's and lives as long as the process; its
-	 * elements are port_size bytes (0: sizeof(struct nic_port)), a struct nic_port first.
+	 * Ports that are usable.  The array is the NIC's and lives as long as the process; its elements
+	 * are port_size bytes (0: sizeof(struct nic_port)), a struct nic_port first.
 	 */
 	size_t port_size;
 	int (*ports)(const struct nic_port **ports, size_t *count);
+	/*
+	 * Optional (nothing to do): look again for ports that could not be used before; they are added
+	 * at the end of the array.
+	 */
+	void (*look)(void);
 	/*
 	 * Optional (-FI_ENOSYS): the address of an endpoint that asks for none, as far as it is known
 	 * before one is open.  len as in fi_getname(3).
@@ -358,6 +363,11 @@ struct nic_ops {
 /* Registration of NICs; called by core/init.c before any other use. */
 #define NIC_MAX 4
 int nic_register(struct nic_ops *ops);
+/*
+ * Let every NIC look again for ports that it could not use before.  Nobody may walk through the ports
+ * meanwhile who wants each of them once.
+ */
+void nic_look(void);
 /* Walk the ports of every registered NIC; index counts over all.  NULL past the end. */
 const struct nic_port *nic_port_at(size_t index);
 /* The first NIC's answer that knows why no port has this name (port_missing), or -FI_ENODATA. */

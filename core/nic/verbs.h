@@ -51,6 +51,8 @@
 struct verbs_device {
 	struct ibv_device *ibv; /* out of a device list that is never freed */
 	const char *name;
+	bool asked;   /* what it can do is known */
+	bool settled; /* it is not looked at again */
 	struct ibv_device_attr attr;
 	uint64_t can;		   /* HMREG_CAN_* */
 	uint64_t odp_caps;	   /* IBV_ODP_SUPPORT_* over reliable connections */
@@ -84,8 +86,7 @@ int verbs_port_reaches(const struct nic_port *port, const void *addr, size_t len
 int verbs_port_has(const struct nic_port *port, const void *addr, size_t len);
 int verbs_port_missing(const char *domain_name);
 int verbs_port_describe(const struct nic_port *port, struct hmreg_device *out);
-/* The device of this name, or NULL. */
-struct verbs_device *verbs_device_named(const char *name);
+void verbs_look(void);
 
 /* verbs_path.c: text into path: switch and root port, IOMMU group, ACS where readable. */
 void verbs_path_describe(const char *sysfs_root, const char *ibdev_name, char *pci, size_t pci_len,

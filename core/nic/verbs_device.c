@@ -22,7 +22,16 @@
 #include "core/nic/verbs_indirect.h"
 #include "core/nic/verbs_sysfs.h"
 
-/* Written under the once, constant from then on. */
+#define PORTS_MAX     UINT8_MAX /* of one device */
+#define ADDRESSES_MAX 2		/* of one port */
+
+/*
+ * Protects what follows.  Nothing else of this library is locked inside but verbs_missing.c.  A device
+ * is written as long as it is not settled, which is before a domain of it can be open; a port is constant
+ * once it is counted.
+ */
+static pthread_mutex_t look_lock = PTHREAD_MUTEX_INITIALIZER;
+static bool looked;
 static struct ibv_device **list; /* never freed: contexts opened later come out of it */
 static struct verbs_device *devices;
 static size_t device_count;
@@ -147,6 +156,7 @@ static void read_attributes(struct verbs_device *device, const struct ibv_device
 	};
 	uint64_t limit = hm_param_size(HM_PARAM_VERBS_MAX_MR_SIZE);
 
+	device->can = 0;
 	device->attr = ex->orig_attr;
 	for (size_t i = 0; i < count_of(flags); i++) {
 		if (device->attr.device_cap_flags & flags[i].flag)
@@ -228,38 +238,43 @@ static bool has_connections(const struct verbs_device *device)
 	return false;
 }
 
-/* -FI_ENOMEM, which ends the search; a device that cannot be used is no error. */
-static int add_device(struct ibv_device *ibv)
+/* May this device be used at all?  If not, it is not looked at again. */
+static bool is_wanted(const struct verbs_device *device)
 {
-	struct verbs_device *device = &devices[device_count++];
+	if (hm_list_selects(hm_param_str(HM_PARAM_VERBS_DEVICES), device->name))
+		return has_connections(device);
+	verbs_missing_add(device->name, 0, -FI_ENODEV, "%s is left out by HMREG_VERBS_DEVICES=%s",
+			  device->name, hm_param_str(HM_PARAM_VERBS_DEVICES));
+	return false;
+}
+
+/*
+ * Settled: there is no more to find out.  A device that cannot be opened, does not answer, or has ports
+ * that cannot be used now is looked at again another time.  -FI_ENOMEM.
+ */
+static int look_at(struct verbs_device *device)
+{
 	struct ibv_context *context;
 	int err, ret = 0;
 
-	device->ibv = ibv;
-	device->name = verbs.get_device_name(ibv);
-	device->dmabuf_reason = "not asked";
-	if (!hm_list_selects(hm_param_str(HM_PARAM_VERBS_DEVICES), device->name)) {
-		verbs_missing_add(device->name, 0, -FI_ENODEV,
-				  "%s is left out by HMREG_VERBS_DEVICES=%s", device->name,
-				  hm_param_str(HM_PARAM_VERBS_DEVICES));
-		return 0;
-	}
-	if (!has_connections(device))
-		return 0;
 	errno = 0;
-	context = verbs.open_device(ibv);
+	context = verbs.open_device(device->ibv);
 	if (!context) {
-		cannot_open(device, verbs_file_error(ibv->dev_name, errno ? errno : ENODEV));
+		cannot_open(device,
+			    verbs_file_error(device->ibv->dev_name, errno ? errno : ENODEV));
 		return 0;
 	}
-	err = ask(device, context);
+	err = device->asked ? 0 : ask(device, context);
 	if (err) {
 		verbs_missing_add(device->name, 0, -FI_ENODEV, "%s does not say what it can do: %s",
 				  device->name, strerror(err));
 	} else {
-		verbs_path_describe(verbs_sysfs_root, device->name, device->pci,
-				    sizeof(device->pci), device->path, sizeof(device->path));
-		ret = verbs_ports_add(&ports, device, context);
+		if (!device->asked)
+			verbs_path_describe(verbs_sysfs_root, device->name, device->pci,
+					    sizeof(device->pci), device->path,
+					    sizeof(device->path));
+		device->asked = true;
+		ret = verbs_ports_add(&ports, device, context, &device->settled);
 	}
 	verbs.close_device(context);
 	return ret;
@@ -279,64 +294,87 @@ static void protect_fork(void)
 			strerror(err));
 }
 
-static void look(void)
+/* What libibverbs shows, once it shows something. */
+static void list_devices(void)
 {
+	struct ibv_device **shown;
 	int count = 0;
 
-	if (!hm_param_bool(HM_PARAM_VERBS_ENABLE) || verbs_lib_load())
-		return;
-	list = verbs.get_device_list(&count);
-	if (!list) {
+	shown = verbs.get_device_list(&count);
+	if (!shown) {
 		HM_INFO(FI_LOG_CORE, "libibverbs shows no RDMA devices: %s", strerror(errno));
 		return;
 	}
-	if (count <= 0)
-		return;
-	devices = calloc((size_t)count, sizeof(*devices));
-	if (!devices) {
-		HM_WARN(FI_LOG_CORE, "no memory for %d RDMA devices", count);
+	if (count > 0) {
+		devices = calloc((size_t)count, sizeof(*devices));
+		/* in place, since domains refer to ports; pages of it that are not used cost nothing */
+		ports.room = (size_t)count * PORTS_MAX * ADDRESSES_MAX;
+		ports.port = calloc(ports.room, sizeof(*ports.port));
+	}
+	if (!devices || !ports.port) {
+		if (count > 0)
+			HM_WARN(FI_LOG_CORE, "no memory for %d RDMA devices", count);
+		free(devices);
+		free(ports.port);
+		devices = NULL;
+		ports = (struct verbs_port_list){ 0 };
+		verbs.free_device_list(shown);
 		return;
 	}
+	list = shown;
+	device_count = (size_t)count;
 	protect_fork();
-	for (int i = 0; i < count; i++) {
-		if (add_device(list[i])) {
+	for (size_t i = 0; i < device_count; i++) {
+		devices[i].ibv = list[i];
+		devices[i].name = verbs.get_device_name(list[i]);
+		devices[i].settled = !is_wanted(&devices[i]);
+	}
+}
+
+/* With look_lock held. */
+static void look(void)
+{
+	looked = true;
+	if (!hm_param_bool(HM_PARAM_VERBS_ENABLE) || verbs_lib_load())
+		return;
+	if (!list)
+		list_devices();
+	for (size_t i = 0; i < device_count; i++) {
+		if (devices[i].settled)
+			continue;
+		verbs_missing_renew(devices[i].name);
+		if (look_at(&devices[i])) {
 			HM_WARN(FI_LOG_CORE, "no memory for the ports of RDMA devices");
 			break;
 		}
 	}
 }
 
-static void look_once(void)
+void verbs_look(void)
 {
-	static pthread_once_t once = PTHREAD_ONCE_INIT;
-
-	pthread_once(&once, look);
+	pthread_mutex_lock(&look_lock);
+	look();
+	pthread_mutex_unlock(&look_lock);
 }
 
 int verbs_ports(const struct nic_port **out, size_t *count)
 {
-	look_once();
+	pthread_mutex_lock(&look_lock);
+	if (!looked)
+		look();
 	*out = ports.port ? &ports.port->port : NULL;
 	*count = ports.count;
+	pthread_mutex_unlock(&look_lock);
 	return 0;
-}
-
-static struct verbs_device *listed(const char *name)
-{
-	look_once();
-	for (size_t i = 0; i < device_count; i++) {
-		if (strcmp(devices[i].name, name) == 0)
-			return &devices[i];
-	}
-	return NULL;
 }
 
 bool verbs_device_listed(const char *name)
 {
-	return listed(name) != NULL;
-}
+	bool listed = false;
 
-struct verbs_device *verbs_device_named(const char *name)
-{
-	return listed(name);
+	pthread_mutex_lock(&look_lock);
+	for (size_t i = 0; i < device_count; i++)
+		listed |= strcmp(devices[i].name, name) == 0;
+	pthread_mutex_unlock(&look_lock);
+	return listed;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * How devices and ports are found, once, when ports are asked for first:
+ * How devices and ports are found, when ports are asked for first, and those that could not be used then
+ * whenever somebody looks again:
  *
  *   verbs_device.c   the devices of libibverbs, what each can do
  *   verbs_ports.c    the ports of one device, as struct verbs_port
@@ -42,19 +43,22 @@ int verbs_bound_to(const struct sockaddr *addr, char name[VERBS_NAME], uint8_t *
 const struct fid_nic *verbs_nic_attr(const struct verbs_device *device,
 				     const struct ibv_port_attr *attr, const union ibv_gid *gid);
 
-/*
- * Append the usable ports of a device to the list; verbs_missing_add for the others.  context is open.
- * -FI_ENOMEM.
- */
+/* Ports are referred to for the process's life, so that the array is as long as it can get. */
 struct verbs_port_list {
 	struct verbs_port *port;
 	size_t count, room;
 };
+/*
+ * Append the usable ports of a device that are not in the list yet; verbs_missing_add for the others.
+ * *all: there are no others.  context is open.  -FI_ENOMEM.
+ */
 int verbs_ports_add(struct verbs_port_list *list, struct verbs_device *device,
-		    struct ibv_context *context);
+		    struct ibv_context *context, bool *all);
+/* A device is looked at again: what was missing of it is forgotten unless it is added again. */
+void verbs_missing_renew(const char *device);
 /*
  * number 0: all ports of the device.  ret: what verbs_port_missing returns, after it has logged the
- * text; both are logged at level info at once.
+ * text; the text is logged at level info at once, where it is not what was said before.
  */
 void verbs_missing_add(const char *device, unsigned number, int ret, const char *fmt, ...)
 	__attribute__((format(printf, 4, 5)));

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Devices and ports that cannot be used, and why. */
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,30 +18,90 @@ struct missing {
 	char device[VERBS_NAME];
 	unsigned number;
 	int ret;
+	bool holds; /* still true when the device was looked at last */
 	char why[384];
 };
 
-/* Filled while devices are looked for, constant from then on: no lock. */
+/* Entries stay for the process's life, one for each device and port.  The lock is innermost. */
 static struct missing *first;
+static pthread_mutex_t missing_lock = PTHREAD_MUTEX_INITIALIZER;
+
+/* The entry of exactly this device and port, or NULL. */
+static struct missing *find(const char *device, unsigned number)
+{
+	struct missing *entry = first;
+
+	while (entry && (strcmp(entry->device, device) || entry->number != number))
+		entry = entry->next;
+	return entry;
+}
+
+/* As find, or a new one. */
+static struct missing *make(const char *device, unsigned number)
+{
+	struct missing *entry = find(device, number);
+
+	if (entry)
+		return entry;
+	entry = calloc(1, sizeof(*entry));
+	if (!entry)
+		return NULL;
+	snprintf(entry->device, sizeof(entry->device), "%s", device);
+	entry->number = number;
+	entry->next = first;
+	first = entry;
+	return entry;
+}
+
+void verbs_missing_renew(const char *device)
+{
+	pthread_mutex_lock(&missing_lock);
+	for (struct missing *entry = first; entry; entry = entry->next)
+		entry->holds &= strcmp(entry->device, device) != 0;
+	pthread_mutex_unlock(&missing_lock);
+}
 
 void verbs_missing_add(const char *device, unsigned number, int ret, const char *fmt, ...)
 {
-	struct missing *entry = calloc(1, sizeof(*entry));
+	char why[sizeof(first->why)];
+	struct missing *entry;
+	bool news = true;
 	va_list args;
 
-	if (!entry) {
-		HM_INFO(FI_LOG_CORE, "%s cannot be used; no memory for the reason", device);
-		return;
-	}
-	snprintf(entry->device, sizeof(entry->device), "%s", device);
-	entry->number = number;
-	entry->ret = ret;
 	va_start(args, fmt);
-	vsnprintf(entry->why, sizeof(entry->why), fmt, args);
+	vsnprintf(why, sizeof(why), fmt, args);
 	va_end(args);
-	entry->next = first;
-	first = entry;
-	HM_INFO(FI_LOG_CORE, "not listed: %s", entry->why);
+	pthread_mutex_lock(&missing_lock);
+	entry = make(device, number);
+	if (entry) {
+		news = strcmp(entry->why, why) != 0;
+		entry->ret = ret;
+		entry->holds = true;
+		memcpy(entry->why, why, sizeof(why));
+	}
+	pthread_mutex_unlock(&missing_lock);
+	if (news)
+		HM_INFO(FI_LOG_CORE, "not listed: %s", why);
+}
+
+/* What was said of this port, or of its whole device, and the code that goes with it.  0: nothing. */
+static int explain_missing(const char *device, unsigned number)
+{
+	char why[sizeof(first->why)] = "";
+	int ret = 0;
+
+	pthread_mutex_lock(&missing_lock);
+	for (const struct missing *entry = first; entry && !ret; entry = entry->next) {
+		if (!entry->holds || strcmp(entry->device, device) ||
+		    (entry->number && entry->number != number))
+			continue;
+		memcpy(why, entry->why, sizeof(why));
+		ret = entry->ret;
+	}
+	pthread_mutex_unlock(&missing_lock);
+	if (ret)
+		HM_WARN(FI_LOG_CORE, "%s", why);
+	return ret;
 }
 
 /* "mlx5_0:2" is port 2 of mlx5_0; a name alone is port 1. */
@@ -116,7 +177,7 @@ static int explain_unlisted(const char *name)
 			name, file);
 	else if (shown_now(name))
 		HM_WARN(FI_LOG_CORE,
-			"%s appeared after this process had looked for RDMA devices: start the "
+			"%s appeared after this process had found its RDMA devices: start the "
 			"program again",
 			name);
 	else
@@ -133,6 +194,7 @@ int verbs_port_missing(const char *domain_name)
 	char device[VERBS_NAME];
 	unsigned number;
 	size_t count;
+	int ret;
 
 	if (!domain_name || !hm_param_bool(HM_PARAM_VERBS_ENABLE))
 		return -FI_ENODATA;
@@ -140,12 +202,9 @@ int verbs_port_missing(const char *domain_name)
 	if (!number)
 		return -FI_ENODATA;
 	verbs_ports(&ports, &count);
-	for (const struct missing *entry = first; entry; entry = entry->next) {
-		if (strcmp(entry->device, device) || (entry->number && entry->number != number))
-			continue;
-		HM_WARN(FI_LOG_CORE, "%s", entry->why);
-		return entry->ret;
-	}
+	ret = explain_missing(device, number);
+	if (ret)
+		return ret;
 	if (verbs_device_listed(device)) {
 		HM_WARN(FI_LOG_CORE, "%s has no port %u", device, number);
 		return -FI_ENODEV;

@@ -11,6 +11,7 @@ struct nic_ops verbs_nic_ops = {
 	.region_private = sizeof(struct verbs_region),
 	.port_size = sizeof(struct verbs_port),
 	.ports = verbs_ports,
+	.look = verbs_look,
 	.port_address = verbs_port_address,
 	.port_reaches = verbs_port_reaches,
 	.port_has = verbs_port_has,

@@ -134,15 +134,8 @@ static int fill_port(struct verbs_port *out, struct verbs_device *device, uint8_
 
 static int append(struct verbs_port_list *list, const struct verbs_port *port)
 {
-	if (list->count == list->room) {
-		size_t room = list->room ? 2 * list->room : 4;
-		struct verbs_port *grown = realloc(list->port, room * sizeof(*grown));
-
-		if (!grown)
-			return -FI_ENOMEM;
-		list->port = grown;
-		list->room = room;
-	}
+	if (list->count == list->room)
+		return -FI_ENOMEM;
 	list->port[list->count++] = *port;
 	return 0;
 }
@@ -229,14 +222,30 @@ static int add_port(struct verbs_port_list *list, struct verbs_device *device,
 	return 0;
 }
 
-int verbs_ports_add(struct verbs_port_list *list, struct verbs_device *device,
-		    struct ibv_context *context)
+static bool is_listed(const struct verbs_port_list *list, const struct verbs_device *device,
+		      unsigned number)
 {
-	for (unsigned number = 1; number <= device->attr.phys_port_cnt; number++) {
-		int ret = add_port(list, device, context, (uint8_t)number);
+	for (size_t i = 0; i < list->count; i++)
+		if (list->port[i].device == device && list->port[i].number == number)
+			return true;
+	return false;
+}
 
-		if (ret)
+int verbs_ports_add(struct verbs_port_list *list, struct verbs_device *device,
+		    struct ibv_context *context, bool *all)
+{
+	*all = true;
+	for (unsigned number = 1; number <= device->attr.phys_port_cnt; number++) {
+		int ret;
+
+		if (is_listed(list, device, number))
+			continue;
+		ret = add_port(list, device, context, (uint8_t)number);
+		if (ret) {
+			*all = false;
 			return ret;
+		}
+		*all &= is_listed(list, device, number);
 	}
 	return 0;
 }

@@ -36,9 +36,9 @@ enum slot {
 	SLOTS
 };
 
-/* strerror, progress and region_key have nothing to fail with; region_info and _part change nothing. */
+/* look, strerror, progress and region_key have nothing to fail with; region_info and _part change nothing. */
 static_assert((sizeof(struct nic_ops) - offsetof(struct nic_ops, ports)) / sizeof(void (*)(void)) ==
-		      SLOTS + 5,
+		      SLOTS + 6,
 	      "a slot for each operation");
 
 /* ---- the NIC ---- */

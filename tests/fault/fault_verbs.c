@@ -121,7 +121,7 @@ static _Noreturn void play(const char *call, unsigned nth, int error, bool zero_
 			_exit(1);
 		before = emu_verbs_calls(call);
 	}
-	fault_verbs_scene(zero_based, call && is_end(call));
+	fault_verbs_scene(zero_based);
 	if (!call)
 		look(usual);
 	else if (wrapped ? !fault_wrap_failed() : emu_verbs_calls(call) - before < (long)nth)

@@ -9,11 +9,8 @@
 
 #include <stdbool.h>
 
-/*
- * zero_based: regions are addressed from 0.  The device is called emu0.  stays: an object
- * may refuse to be closed.
- */
-void fault_verbs_scene(bool zero_based, bool stays);
+/* zero_based: regions are addressed from 0.  The device is called emu0. */
+void fault_verbs_scene(bool zero_based);
 /* What the process is at, for messages. */
 extern const char *volatile fault_verbs_step;
 

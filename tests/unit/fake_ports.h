@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * What the programs about devices and ports share over fake_verbs.h: each case is a process of its own,
- * since devices are looked for once.  Include after <cmocka.h>.
+ * since what was found stays found.  Include after <cmocka.h>.
  */
 #ifndef HM_TEST_FAKE_PORTS_H
 #define HM_TEST_FAKE_PORTS_H

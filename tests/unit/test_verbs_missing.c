@@ -193,6 +193,140 @@ static void api_20_device_that_came_later(void **state)
 	sysfs_run("rm -r class");
 }
 
+/* ---- what is looked at again ---- */
+
+static void hinder_open(bool on)
+{
+	dev[0].open_error = on ? EMFILE : 0;
+}
+
+static void hinder_permission(bool on)
+{
+	dev[0].open_error = on ? EACCES : 0;
+}
+
+static void hinder_query(bool on)
+{
+	dev[0].query_error = on ? ENOMEM : 0;
+}
+
+static void hinder_pd(bool on)
+{
+	dev[0].pd_error = on ? ENOMEM : 0;
+}
+
+static void hinder_port(bool on)
+{
+	dev[0].port[0].attr.state = on ? IBV_PORT_DOWN : IBV_PORT_ACTIVE;
+}
+
+static void hinder_cm(bool on)
+{
+	fake.channel_error = on ? EMFILE : 0;
+}
+
+static void hinder_list(bool on)
+{
+	fake.devices = on ? -1 : 1;
+	fake.list_error = ENOMEM;
+}
+
+static void hinder_empty_list(bool on)
+{
+	fake.devices = on ? 0 : 1;
+}
+
+/* Each is in a device's way, so that it has no port until it is taken away. */
+static void (*const hinder[])(bool on) = { hinder_open, hinder_permission, hinder_query,
+					   hinder_pd,	hinder_port,	   hinder_cm,
+					   hinder_list, hinder_empty_list };
+static size_t hindered;
+
+static void check_looked_at_again(void)
+{
+	const struct nic_port *ports;
+	size_t count;
+
+	hinder[hindered](true);
+	CHECK(port_count() == 0);
+	verbs_look();
+	CHECK(port_count() == 0);
+	hinder[hindered](false);
+	CHECK(port_count() == 0); /* counting ports is no look */
+	verbs_look();
+	CHECK(port_count() == 2);
+	CHECK(verbs_port_missing("fake0:2") == -FI_ENODEV);
+	verbs_ports(&ports, &count);
+	hinder[hindered](true); /* what was found stays, where it is */
+	verbs_look();
+	CHECK(port_count() == 2);
+	CHECK(strcmp(ports->domain_name, "fake0") == 0);
+	check_closed();
+}
+
+static void api_03_device_that_could_not_be_used_is_looked_at_again(void **state)
+{
+	(void)state;
+	for (hindered = 0; hindered < count_of(hinder); hindered++) {
+		print_message("case %zu\n", hindered);
+		fake_init();
+		child_run(&child, warn, check_looked_at_again);
+		/* what was in its way is forgotten: the one line is about a port that it has not */
+		assert_int_equal(child.writes, 1);
+		assert_non_null(strstr(child.text, "fake0 has no port 2"));
+	}
+}
+
+static void check_second_port(void)
+{
+	const struct nic_port *before, *after;
+	size_t count;
+
+	CHECK(verbs_ports(&before, &count) == 0 && count == 2);
+	CHECK(verbs_port_missing("fake0:2") == -FI_ENODEV);
+	dev[0].port[1].attr.state = IBV_PORT_ACTIVE;
+	verbs_look();
+	CHECK(verbs_ports(&after, &count) == 0 && count == 3);
+	CHECK(after == before); /* domains refer to them */
+	CHECK(strcmp(verbs_port_of(after)[2].port.domain_name, "fake0:2") == 0);
+	check_closed();
+}
+
+static void api_03_port_that_comes_up_is_added(void **state)
+{
+	(void)state;
+	fake_init();
+	dev[0].attr.phys_port_cnt = 2;
+	dev[0].port[1].attr.state = IBV_PORT_DOWN;
+	dev[0].port[1].gid[0] = (struct fake_gid){ "::ffff:127.0.0.2", IBV_GID_TYPE_ROCE_V2, 1 };
+	fake.bound[2] = (struct fake_bound){ "127.0.0.2", 0, 2 };
+	child_run(&child, warn, check_second_port);
+	assert_int_equal(child.writes, 1);
+	assert_non_null(strstr(child.text, "port 2 is down"));
+}
+
+static void check_said_once(void)
+{
+	dev[0].open_error = EACCES;
+	for (int i = 0; i < 3; i++)
+		verbs_look();
+	dev[0].open_error = EMFILE;
+	for (int i = 0; i < 3; i++)
+		verbs_look();
+}
+
+static void api_20_same_reason_is_said_once(void **state)
+{
+	static const char *const info[] = { "FI_LOG_LEVEL=info", NULL };
+
+	(void)state;
+	fake_init();
+	child_run(&child, info, check_said_once);
+	assert_int_equal(child.writes, 2);
+	assert_non_null(strstr(child.text, "no permission"));
+	assert_non_null(strstr(child.text, "cannot be opened: Too many open files"));
+}
+
 static int set_up(void **state)
 {
 	verbs_sysfs_root = sysfs_root;
@@ -211,6 +345,9 @@ int main(void)
 		cmocka_unit_test(api_20_device_that_a_variable_leaves_out),
 		cmocka_unit_test(api_20_device_that_libibverbs_does_not_show),
 		cmocka_unit_test(api_20_device_that_came_later),
+		cmocka_unit_test(api_03_device_that_could_not_be_used_is_looked_at_again),
+		cmocka_unit_test(api_03_port_that_comes_up_is_added),
+		cmocka_unit_test(api_20_same_reason_is_said_once),
 	};
 
 	return cmocka_run_group_tests(tests, set_up, sysfs_stop);

@@ -126,15 +126,24 @@ static int check_mapped(const struct nic_region *region, const struct iovec *iov
 	bool write = region->access & WRITING_RIGHTS;
 
 	for (size_t i = 0; i < count; i++) {
-		int ret = hmem_system.probe(iov[i].iov_base, iov[i].iov_len, write);
+		const void *base = iov[i].iov_base;
+		size_t len = iov[i].iov_len;
+		int ret = hmem_system.probe(base, len, write);
 
-		if (ret != 0) {
+		if (ret == 0)
+			continue;
+		if (write && hmem_system.probe(base, len, false) == 0) {
 			HM_WARN(FI_LOG_MR,
-				"[%p, +%zu) is not mapped%s in full; the domain needs "
-				"FI_MR_ALLOCATED",
-				iov[i].iov_base, iov[i].iov_len, write ? " and writable" : "");
-			return ret;
+				"[%p, +%zu) is read only, at least in part, and FI_RECV, FI_READ "
+				"and "
+				"FI_REMOTE_WRITE write",
+				base, len);
+			return -FI_EACCES;
 		}
+		HM_WARN(FI_LOG_MR,
+			"[%p, +%zu) is not mapped in full; the domain needs FI_MR_ALLOCATED", base,
+			len);
+		return ret;
 	}
 	return 0;
 }

@@ -64,6 +64,125 @@ static void reg_04_domains_have_their_own_rights(struct conf *c)
 	conf_works(&l);
 }
 
+/* ---- two processes ---- */
+
+/* Two processes that take turns, each waiting for the other's word. */
+struct turns {
+	int hear, say;
+};
+
+static void turn_say(const struct turns *t)
+{
+	assert_int_equal(write(t->say, "", 1), 1);
+}
+
+static void turn_wait(const struct turns *t)
+{
+	char word;
+
+	assert_int_equal(read(t->hear, &word, 1), 1);
+}
+
+/* A process beside this one, made while nothing is open here; what fails in it ends it. */
+static pid_t start_other(void (*run)(struct conf *c, const struct turns *t, uint8_t *mem),
+			 struct conf *c, uint8_t *mem, struct turns *t)
+{
+	int here[2], there[2];
+	pid_t pid;
+
+	assert_int_equal(pipe(here), 0);
+	assert_int_equal(pipe(there), 0);
+	fflush(NULL);
+	pid = fork();
+	assert_true(pid >= 0);
+	if (pid == 0) {
+		close(here[0]);
+		close(there[1]);
+		setenv("CMOCKA_TEST_ABORT", "1", 1);
+		signal(SIGABRT, SIG_DFL);
+		alarm(120); /* at the latest */
+		run(c, &(struct turns){ there[0], here[1] }, mem);
+		_exit(0);
+	}
+	close(here[1]);
+	close(there[0]);
+	*t = (struct turns){ here[0], there[1] };
+	return pid;
+}
+
+/* A region of the buffer that both processes have, reached within this one. */
+static struct conf_link over_shared(struct conf_link *l, uint8_t *mem, uint64_t access)
+{
+	struct conf_link other = by_way_of(l, l->b, conf_reg(l->b, mem, LEN, access));
+
+	other.dst = mem;
+	return other;
+}
+
+/* The other process: at first it may only read, then it has all rights, while the first closes its own. */
+static void other_process(struct conf *c, const struct turns *t, uint8_t *mem)
+{
+	struct conf_link l, reads, all;
+
+	turn_wait(t); /* the first has written by its NIC */
+	conf_link(c, NULL, LEN, &l);
+	reads = over_shared(&l, mem, FI_REMOTE_READ);
+	conf_get(&reads, 0, LEN);
+	assert_memory_equal(l.src, mem, LEN);
+	assert_ok(fi_write(l.a->ep, l.src, 8, l.local->desc, reads.to, reads.remote->addr,
+			   reads.key, c));
+	conf_failed(l.a->tx, c, FI_EACCES, HMREG_NO_RIGHT);
+	all = over_shared(&l, mem, CONF_ALL);
+	conf_fill(c, l.src, LEN);
+	conf_put(&all, 0, LEN);
+	turn_say(t);
+	turn_wait(t); /* the first has closed its region */
+	conf_works(&all);
+	conf_close_region(reads.remote);
+	conf_works(&all);
+	conf_close_region(all.remote);
+	conf_check_stats(l.b, 1, LEN, 0);
+	turn_say(t);
+	turn_wait(t); /* the first has registered anew, and works */
+}
+
+/*
+ * Two processes register one buffer: each has its own region with its own rights, reads what the other's
+ * NIC wrote, and works on whatever the other closes.
+ */
+static void reg_04_processes_are_independent(struct conf *c)
+{
+	uint8_t *mem = mmap(NULL, LEN, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	struct conf_link l, mine;
+	struct turns t;
+	int status;
+	pid_t pid;
+
+	assert_true(mem != MAP_FAILED);
+	pid = start_other(other_process, c, mem, &t);
+	conf_link(c, NULL, LEN, &l);
+	mine = over_shared(&l, mem, CONF_ALL);
+	conf_put(&mine, 0, LEN);
+	assert_memory_equal(mem, l.src, LEN);
+	turn_say(&t);
+	turn_wait(&t);
+	conf_get(&mine, 0, LEN);
+	assert_memory_equal(l.src, mem, LEN); /* what the other's NIC wrote */
+	conf_close_region(mine.remote);
+	turn_say(&t);
+	turn_wait(&t); /* the other has closed all of its own */
+	mine = over_shared(&l, mem, CONF_ALL);
+	conf_works(&mine);
+	turn_say(&t);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+	conf_works(&mine);
+	conf_drop_region(mine.remote);
+	close(t.hear);
+	close(t.say);
+	munmap(mem, LEN);
+}
+
 /* A child that writes to all of its memory, says so, and then lives until it is killed. */
 static pid_t writing_child(uint8_t *mem, size_t len)
 {
@@ -148,9 +267,8 @@ static void reg_09_child_that_closes_a_region(struct conf *c)
 }
 
 static const struct conf_case cases[] = {
-	CONF(reg_04_domains_are_independent),
-	CONF(reg_04_domains_have_their_own_rights),
-	CONF(reg_09_pinned_pages_stay_the_parent_s),
+	CONF(reg_04_domains_are_independent),	 CONF(reg_04_domains_have_their_own_rights),
+	CONF(reg_04_processes_are_independent),	 CONF(reg_09_pinned_pages_stay_the_parent_s),
 	CONF(reg_09_child_that_closes_a_region),
 };
 

@@ -224,6 +224,38 @@ static void attr_01_remote_rights(struct conf *c)
 	}
 }
 
+/*
+ * FI_ATOMIC_READ on a region with one remote right.  Hardware has one right for all atomics, which goes
+ * with FI_REMOTE_WRITE since they write: a region that may only be read refuses them.  Both rights
+ * together serve on every NIC.
+ */
+static void attr_01_atomic_read(struct conf *c)
+{
+	static const uint64_t rights[] = { CONF_REMOTE, FI_REMOTE_READ, FI_REMOTE_WRITE };
+	struct scene s;
+
+	open_scene(c, &s);
+	if (!s.n)
+		conf_skip(c, "atomics");
+	for (size_t i = 0; i < count_of(rights); i++) {
+		uint64_t needed = c->profile->exact ? FI_REMOTE_READ : FI_REMOTE_WRITE;
+
+		s.tested = conf_reg(s.l.b, s.mem, LEN, rights[i]);
+		s.key = conf_key(s.l.a, s.tested);
+		memset(s.mem, 0x11, LEN);
+		memset(s.l.src, 0x22, LEN);
+		assert_ok(r_fetch_read(&s));
+		if (rights[i] & needed)
+			conf_done(s.l.a->tx, &s);
+		else
+			conf_failed(s.l.a->tx, &s, FI_EACCES, HMREG_NO_RIGHT);
+		assert_int_equal(s.l.src[0], rights[i] & needed ? 0x11 : 0x22);
+		for (size_t k = 0; k < LEN; k++)
+			assert_int_equal(s.mem[k], 0x11);
+		conf_drop_region(s.tested);
+	}
+}
+
 /* fi_inject_write and fi_inject_atomic have no completion, only the error of a failure. */
 static void attr_01_remote_rights_of_inject(struct conf *c)
 {
@@ -418,6 +450,7 @@ static void attr_07_context_in_events_only(struct conf *c)
 
 static const struct conf_case cases[] = {
 	CONF(attr_01_remote_rights),
+	CONF(attr_01_atomic_read),
 	CONF(attr_01_remote_rights_of_inject),
 	CONF(attr_01_local_rights),
 	CONF(attr_01_each_region_its_own_rights),

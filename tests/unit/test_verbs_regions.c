@@ -408,7 +408,7 @@ static void mode_02_addressed_from_0(void **state)
 	fi_freeinfo(its);
 }
 
-static void reg_08_relaxed_ordering(void **state)
+static void reg_08_fn_35_relaxed_ordering(void **state)
 {
 	struct emu_verbs_counts now;
 	struct fid_mr *strict, *relaxed;
@@ -563,7 +563,7 @@ int main(void)
 		CASE(mode_06_api_15_on_demand),
 		CASE(api_15_pinned_pages_are_exchanged),
 		CASE(mode_02_addressed_from_0),
-		CASE(reg_08_relaxed_ordering),
+		CASE(reg_08_fn_35_relaxed_ordering),
 		CASE(a_busy_region_stays_as_it_is),
 		CASE(stress_04_ten_thousand_regions),
 		CASE(regions_come_and_go_on_many_threads),

@@ -28,6 +28,9 @@
  *   query_ex=1            context operation query_device_ex is there
  *   advise=1              ibv_advise_mr is there (it needs odp too)
  *   indirect=0            1: keys over several regions, by the interface of mlx5's provider
+ *   devx=1                they need a context of mlx5dv_open_device; 0: there are none; 2: any context will do
+ *   grh=0                 1: an InfiniBand port that wants a global header on every path
+ *   lid=1                 of an InfiniBand port: the number of the device is added; 0: it has none
  *   null=0                1: registration and deregistration only hand out keys, which cannot be used
  *   memlock=unlimited     bytes that all regions together may pin; "rlimit": RLIMIT_MEMLOCK's soft limit
  *   removed_dereg=EIO     what destroying an object of a removed device returns (0: success)

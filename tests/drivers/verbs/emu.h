@@ -59,6 +59,7 @@
 	X(ibv_alloc_mw)                                                                            \
 	X(ibv_bind_mw)                                                                             \
 	X(ibv_dealloc_mw)                                                                          \
+	X(mlx5dv_open_device)                                                                      \
 	X(mlx5dv_create_mkey)                                                                      \
 	X(mlx5dv_destroy_mkey)                                                                     \
 	X(ibv_wr_complete)                                                                         \
@@ -123,6 +124,7 @@ enum emu_gids {
 struct emu_config {
 	uint64_t list, open, port, gids, link, transport, atomic, odp, rereg, zero_based, relaxed;
 	uint64_t dmabuf, mw, query_ex, advise, null, memlock, removed_dereg, indirect;
+	uint64_t devx, grh, lid;
 	uint64_t max_mr_size, max_mr, max_mw, max_pd, max_cq, max_cqe, max_qp, max_qp_wr, max_sge;
 	uint64_t max_srq, max_srq_wr, max_srq_sge, max_rd_atomic, max_inline, max_msg, mtu;
 };
@@ -174,6 +176,7 @@ struct emu_context {
 	struct emu_channel async;
 	struct emu_limits_used used;
 	bool internal;	    /* the connection manager's */
+	bool devx;	    /* opened by mlx5dv_open_device, for keys over several regions */
 	unsigned int users; /* identifiers of the connection manager */
 };
 
@@ -292,6 +295,8 @@ enum emu_copied emu_memory_copy(struct emu_segment *to, struct emu_segment *from
 /* As emu_translate_remote, for the object of such a key. */
 int emu_indirect_segments(const void *object, const struct ibv_pd *pd, uint64_t addr,
 			  uint64_t length, unsigned int access, struct emu_segment *segments);
+/* The list is taken out of such a key.  False: it is of another protection domain. */
+bool emu_indirect_clear(void *object, const struct ibv_pd *pd);
 /* A queue pair that writes lists is destroyed. */
 void emu_loop_forget(const struct ibv_qp *qp);
 

@@ -309,8 +309,10 @@ static int fill_port(struct ibv_context *context, uint8_t port_num, struct ibv_p
 	attr->active_speed = 32; /* of 25 Gbit/s */
 	attr->phys_state = attr->state == IBV_PORT_ACTIVE ? 5 : 3;
 	attr->link_layer = (uint8_t)ctx->config.link;
-	if (attr->link_layer == IBV_LINK_LAYER_INFINIBAND)
-		attr->lid = (uint16_t)(1 + ctx->device->index);
+	if (attr->link_layer == IBV_LINK_LAYER_INFINIBAND && ctx->config.lid)
+		attr->lid = (uint16_t)(ctx->config.lid + ctx->device->index);
+	if (ctx->config.grh)
+		attr->flags |= IBV_QPF_GRH_REQUIRED;
 	return error;
 }
 

@@ -3,6 +3,11 @@
  * Keys over several regions, by the interface of mlx5's provider (setting indirect=1).  libmlx5.so.1, which
  * ibv_get_device_list then loads as the real one does, leads here.  A list is written at once by the work
  * request that carries it; such a key is addressed from 0.
+ *
+ * Refused as by the provider and hardware: keys in contexts without DEVX; lists that are not inline, longer
+ * than the queue pair's inline room or the key, or with rights that such keys have not; lists of 2 GiB and
+ * more, which libmlx5 before rdma-core 61 makes a shorter key of.  By a failed completion: a key of another
+ * protection domain, and one that has a list.  Entries are looked at when the key is used, as hardware does.
  */
 #include "tests/drivers/verbs/emu.h"
 
@@ -11,6 +16,9 @@
 #pragma GCC visibility pop
 
 #define LIST_LIMIT 512u
+#define KEY_RIGHTS                                                                                 \
+	((unsigned int)(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |                         \
+			IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC))
 
 struct emu_indirect {
 	struct mlx5dv_mkey key;
@@ -25,7 +33,9 @@ struct loop_qp {
 	struct mlx5dv_qp_ex dv;
 	struct ibv_qp *qp;
 	struct hm_list entry;
-	int error; /* of the requests since wr_start */
+	uint32_t max_inline;
+	int error;		   /* of the requests since wr_start */
+	enum ibv_wc_status status; /* what they complete with */
 	unsigned int requests;
 };
 
@@ -41,6 +51,23 @@ bool mlx5dv_is_supported(struct ibv_device *device)
 	return hm_container(device, struct emu_device, ibv)->config.indirect;
 }
 
+struct ibv_context *mlx5dv_open_device(struct ibv_device *device, struct mlx5dv_context_attr *attr)
+{
+	int error = emu_call(CALL_mlx5dv_open_device);
+	struct ibv_context *context;
+
+	if (!error && (attr->flags != MLX5DV_CONTEXT_FLAGS_DEVX || attr->comp_mask))
+		error = EINVAL;
+	if (!error && !hm_container(device, struct emu_device, ibv)->config.devx)
+		error = EOPNOTSUPP;
+	context = error ? NULL : ibv_open_device(device);
+	if (context)
+		emu_ctx(context)->devx = true;
+	else if (error)
+		errno = error;
+	return context;
+}
+
 /* ---- keys ---- */
 struct mlx5dv_mkey *mlx5dv_create_mkey(struct mlx5dv_mkey_init_attr *attr)
 {
@@ -51,6 +78,8 @@ struct mlx5dv_mkey *mlx5dv_create_mkey(struct mlx5dv_mkey_init_attr *attr)
 	if (!error && (attr->create_flags != MLX5DV_MKEY_INIT_ATTR_FLAGS_INDIRECT ||
 		       attr->max_entries == 0 || attr->max_entries > LIST_LIMIT))
 		error = EINVAL;
+	if (!error && !ctx->devx && ctx->config.devx != 2)
+		error = EOPNOTSUPP;
 	if (!error)
 		key = calloc(1, sizeof(*key) + attr->max_entries * sizeof(key->list[0]));
 	emu_enter();
@@ -93,6 +122,16 @@ int mlx5dv_destroy_mkey(struct mlx5dv_mkey *mkey)
 	return error;
 }
 
+bool emu_indirect_clear(void *object, const struct ibv_pd *pd)
+{
+	struct emu_indirect *key = object;
+
+	if (key->pd != pd)
+		return false;
+	key->count = 0;
+	return true;
+}
+
 int emu_indirect_segments(const void *object, const struct ibv_pd *pd, uint64_t addr,
 			  uint64_t length, unsigned int access, struct emu_segment *segments)
 {
@@ -132,12 +171,30 @@ static void loop_start(struct ibv_qp_ex *ex)
 	struct loop_qp *loop = hm_container(ex, struct loop_qp, ex);
 
 	loop->error = 0;
+	loop->status = IBV_WC_SUCCESS;
 	loop->requests = 0;
 }
 
 static void loop_abort(struct ibv_qp_ex *ex)
 {
 	loop_start(ex);
+}
+
+/* What the provider refuses to put into the queue. */
+static int list_check(const struct loop_qp *loop, uint32_t access, uint16_t count,
+		      const struct ibv_sge *list)
+{
+	uint64_t bytes = 0;
+
+	if (loop->qp->state != IBV_QPS_RTS || count == 0 || (access & ~KEY_RIGHTS))
+		return EINVAL;
+	if (!(loop->ex.wr_flags & IBV_SEND_INLINE))
+		return EOPNOTSUPP;
+	if (count * sizeof(*list) > loop->max_inline)
+		return ENOMEM;
+	for (unsigned int i = 0; i < count; i++)
+		bytes += list[i].length;
+	return bytes > INT32_MAX ? EINVAL : 0;
 }
 
 static void loop_list(struct mlx5dv_qp_ex *dv, struct mlx5dv_mkey *mkey, uint32_t access,
@@ -147,13 +204,22 @@ static void loop_list(struct mlx5dv_qp_ex *dv, struct mlx5dv_mkey *mkey, uint32_
 	struct loop_qp *loop = of_dv(dv);
 
 	emu_enter();
-	if (loop->qp->state != IBV_QPS_RTS || count == 0 || count > key->max) {
-		loop->error = EINVAL;
+	if (!loop->error)
+		loop->error = list_check(loop, access, count, list);
+	if (!loop->error && count > key->max)
+		loop->error = ENOMEM;
+	if (!loop->error)
+		loop->requests++;
+	if (loop->error || loop->status) {
+		emu_leave();
+		return;
+	}
+	if (key->pd != loop->qp->pd || key->count > 0) {
+		loop->status = IBV_WC_MW_BIND_ERR;
 	} else {
 		key->access = access;
 		key->count = count;
 		memcpy(key->list, list, count * sizeof(*list));
-		loop->requests++;
 	}
 	emu_leave();
 }
@@ -166,16 +232,20 @@ static int loop_complete(struct ibv_qp_ex *ex)
 
 	if (!loop->error)
 		loop->error = emu_call(CALL_ibv_wr_complete);
-	if (loop->error || !(ex->wr_flags & IBV_SEND_SIGNALED))
+	if (loop->error)
 		return loop->error;
 	emu_enter();
 	completion.sq_tail = qp->sq.next;
 	completion.wc.wr_id = ex->wr_id;
 	completion.wc.qp_num = loop->qp->qp_num;
+	completion.wc.status = loop->status;
 	completion.wc.opcode = (enum ibv_wc_opcode)MLX5DV_WC_UMR;
-	while (loop->requests-- > 0)
-		emu_cq_push(hm_container(loop->qp->send_cq, struct emu_cq, ibv), &completion,
-			    false);
+	if ((ex->wr_flags & IBV_SEND_SIGNALED) || loop->status)
+		while (loop->requests-- > 0)
+			emu_cq_push(hm_container(loop->qp->send_cq, struct emu_cq, ibv),
+				    &completion, false);
+	if (loop->status)
+		emu_qp_error(qp);
 	emu_leave();
 	return 0;
 }
@@ -196,7 +266,7 @@ struct ibv_qp *mlx5dv_create_qp(struct ibv_context *context, struct ibv_qp_init_
 		errno = loop ? EINVAL : ENOMEM;
 		return NULL;
 	}
-	init.cap.max_inline_data = 0; /* lists are not kept in the queue here */
+	loop->max_inline = init.cap.max_inline_data;
 	loop->qp = ibv_create_qp(attr->pd, &init);
 	if (!loop->qp) {
 		free(loop);

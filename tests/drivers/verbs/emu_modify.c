@@ -61,7 +61,9 @@ static int check_path(const struct emu_qp *qp, const struct ibv_ah_attr *path)
 	if (path->port_num != 1)
 		return EINVAL;
 	if (!path->is_global)
-		return ctx->config.link == IBV_LINK_LAYER_ETHERNET ? EINVAL : 0;
+		return ctx->config.link == IBV_LINK_LAYER_ETHERNET || ctx->config.grh || !path->dlid
+			       ? EINVAL
+			       : 0;
 	if (path->grh.sgid_index >= ctx->device->gid_count || !path->grh.hop_limit ||
 	    !memcmp(&path->grh.dgid, &none, sizeof(none)))
 		return EINVAL;

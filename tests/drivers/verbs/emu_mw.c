@@ -146,6 +146,8 @@ enum ibv_wc_status emu_mw_invalidate(const struct ibv_pd *pd, uint32_t rkey)
 	enum emu_key_kind kind;
 	struct emu_mw *mw = emu_key_find(rkey, &kind);
 
+	if (mw && kind == EMU_KEY_INDIRECT)
+		return emu_indirect_clear(mw, pd) ? IBV_WC_SUCCESS : IBV_WC_LOC_PROT_ERR;
 	if (!mw || kind != EMU_KEY_MW || mw->ibv.type != IBV_MW_TYPE_2 || mw->ibv.pd != pd)
 		return IBV_WC_LOC_PROT_ERR;
 	unbind(mw);

@@ -234,6 +234,8 @@ static int sw_port_describe(const struct nic_port *port, struct hmreg_device *de
 		.link = "in process",
 		.pci = "",
 		.dmabuf_reason = "the software NIC takes dma-bufs by the addresses that they have",
+		.indirect_reason =
+			"regions of the software NIC have one key each, whatever they are over",
 		.path = "",
 		.gid_index = -1,
 		.can = HMREG_CAN_ATOMICS,

@@ -8,6 +8,7 @@
  *   verbs_domain.c  context and protection domain, own or adopted; asynchronous events; revocation
  *   verbs_mr.c      one region: host memory or dma-buf, rights, iova, paging, ordering
  *   verbs_parts.c   regions of several parts behind one handle and one key
+ *   verbs_indirect.c  that key as one of the device; verbs_indirect_try.c: does the device have such
  *   verbs_cause.c   errno of a registration -> cause, evidence, FI_E code and log line
  *   verbs_evidence.c  what /proc and /sys tell about memory, limits and dma-bufs
  *   verbs_kept.c    objects that the driver refused to end
@@ -52,11 +53,13 @@ struct verbs_device {
 	struct ibv_device *ibv; /* out of a device list that is never freed */
 	const char *name;
 	bool asked;   /* what it can do is known */
+	bool tried;   /* keys over several regions were */
 	bool settled; /* it is not looked at again */
 	struct ibv_device_attr attr;
 	uint64_t can;		   /* HMREG_CAN_* */
 	uint64_t odp_caps;	   /* IBV_ODP_SUPPORT_* over reliable connections */
 	const char *dmabuf_reason; /* "" or why dma-buf regions do not work */
+	char indirect_reason[160]; /* "" or why there are no keys over several regions */
 	uint64_t max_mr_size;	   /* of one part: the device's, or HMREG_VERBS_MAX_MR_SIZE */
 	char pci[32];
 	char path[160]; /* verbs_path.c */
@@ -119,7 +122,8 @@ struct verbs_domain {
 	struct hm_list dmabufs;		   /* verbs_region by their link (verbs_local.c) */
 	struct hm_list kept;		   /* owned; verbs_kept.c */
 	struct verbs_addresses *addresses; /* owned; interned IPv6 addresses (verbs_addr.c) */
-	struct verbs_loop *loop; /* owned; NULL until a key over several regions is made */
+	struct verbs_loop *loop;  /* owned; NULL until a key over several regions is made */
+	_Atomic bool no_indirect; /* no such keys in this domain, which was told; set once */
 };
 
 static inline struct verbs_domain *verbs_domain_of(struct nic_domain *domain)

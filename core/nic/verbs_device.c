@@ -132,8 +132,6 @@ static void try_regions(struct verbs_device *device, struct ibv_pd *pd, void *pa
 		device->can |= HMREG_CAN_RELAXED_ORDERING;
 	if (can_rereg(pd, page, len))
 		device->can |= HMREG_CAN_REREG;
-	if (verbs_indirect_supported(device->ibv))
-		device->can |= HMREG_CAN_INDIRECT_KEYS;
 	if ((device->odp_caps & needed) != needed ||
 	    !can_register(pd, page, len, (uintptr_t)page, REMOTE_RIGHTS | IBV_ACCESS_ON_DEMAND)) {
 		device->can &= ~HMREG_CAN_ON_DEMAND_IMPLICIT;
@@ -248,6 +246,21 @@ static bool is_wanted(const struct verbs_device *device)
 	return false;
 }
 
+/* Keys over several regions, tried over the first of the device's ports from this one on. */
+static void try_indirect(struct verbs_device *device, size_t first)
+{
+	if (first == ports.count || device->tried)
+		return;
+	device->tried = true;
+	verbs_indirect_try(device, &ports.port[first], device->indirect_reason,
+			   sizeof(device->indirect_reason));
+	if (!*device->indirect_reason)
+		device->can |= HMREG_CAN_INDIRECT_KEYS;
+	else
+		HM_DEBUG(FI_LOG_CORE, "%s: no keys over several regions: %s", device->name,
+			 device->indirect_reason);
+}
+
 /*
  * Settled: there is no more to find out.  A device that cannot be opened, does not answer, or has ports
  * that cannot be used now is looked at again another time.  -FI_ENOMEM.
@@ -255,6 +268,7 @@ static bool is_wanted(const struct verbs_device *device)
 static int look_at(struct verbs_device *device)
 {
 	struct ibv_context *context;
+	size_t first = ports.count;
 	int err, ret = 0;
 
 	errno = 0;
@@ -275,6 +289,7 @@ static int look_at(struct verbs_device *device)
 					    sizeof(device->path));
 		device->asked = true;
 		ret = verbs_ports_add(&ports, device, context, &device->settled);
+		try_indirect(device, first);
 	}
 	verbs.close_device(context);
 	return ret;

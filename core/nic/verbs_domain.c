@@ -18,13 +18,23 @@
 
 /* ---- what the domain stands on ---- */
 
+/* One that keys over several regions can be made in, where they may be asked for. */
+static struct ibv_context *open_context(const struct verbs_domain *vd)
+{
+	struct ibv_context *context = NULL;
+
+	if (vd->zero_based && (vd->device->can & HMREG_CAN_INDIRECT_KEYS))
+		context = verbs_indirect_open(vd->device->ibv);
+	errno = 0;
+	return context ? context : verbs.open_device(vd->device->ibv);
+}
+
 static int open_own_context(struct verbs_domain *vd)
 {
 	const char *file = vd->device->ibv->dev_name;
 	int flags, err;
 
-	errno = 0;
-	vd->context = verbs.open_device(vd->device->ibv);
+	vd->context = open_context(vd);
 	if (!vd->context) {
 		err = verbs_file_error(file, errno ? errno : ENODEV);
 		HM_WARN(FI_LOG_DOMAIN, "%s: /dev/infiniband/%s cannot be opened: %s%s",

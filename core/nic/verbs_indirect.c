@@ -4,6 +4,7 @@
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <infiniband/mlx5dv.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,14 +14,20 @@
 #include "core/nic/verbs.h"
 
 #define LOOP_DEPTH    4
-#define LOOP_PATIENCE 5			   /* seconds for a work request that needs no network */
-#define SGE_MOST      UINT32_C(0x80000000) /* bytes of one list entry */
+#define LOOP_PATIENCE 5	 /* seconds for a work request that needs no network */
 #define LIST_MOST     16 /* entries: the list is written inline, as mlx5dv_wr_post(3) wants it */
+/* of all entries: libmlx5 before rdma-core 61 adds them up in 31 bits and makes a longer key too short */
+#define BYTES_MOST ((uint64_t)INT32_MAX)
+/* what the provider takes for such a key; ordering and paging are the business of its parts */
+#define KEY_RIGHTS                                                                                 \
+	((unsigned int)(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |                         \
+			IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC))
 
 /* ---- the provider's library ---- */
 
 #define MLX5_FUNCTIONS(X)                                                                          \
 	X(is_supported)                                                                            \
+	X(open_device)                                                                             \
 	X(create_mkey)                                                                             \
 	X(destroy_mkey)                                                                            \
 	X(create_qp)                                                                               \
@@ -34,6 +41,7 @@ static struct {
 } mlx5;
 
 static bool mlx5_there;
+static const char *mlx5_missing = "the device's provider has no such keys (libmlx5 has them)";
 
 static bool find(void *handle, const char *symbol, void *slot)
 {
@@ -55,16 +63,33 @@ static void load(void)
 #undef FIND
 	if (mlx5_there)
 		return;
-	HM_INFO(FI_LOG_CORE, "no keys over several regions: this libmlx5 is too old");
+	mlx5_missing = "this libmlx5 is too old";
 	dlclose(handle);
 }
 
-bool verbs_indirect_supported(struct ibv_device *device)
+const char *verbs_indirect_missing(struct ibv_device *device)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 	pthread_once(&once, load);
-	return mlx5_there && mlx5.is_supported(device);
+	if (!mlx5_there)
+		return mlx5_missing;
+	return mlx5.is_supported(device) ? NULL : mlx5_missing;
+}
+
+struct ibv_context *verbs_indirect_open(struct ibv_device *device)
+{
+	struct mlx5dv_context_attr attr = { .flags = MLX5DV_CONTEXT_FLAGS_DEVX };
+
+	return mlx5.open_device(device, &attr);
+}
+
+static int failed(struct verbs_failure *why, const char *step, int err)
+{
+	why->step = step;
+	why->err = err ? err : EIO;
+	why->text = strerror(why->err);
+	return why->err;
 }
 
 /* ---- a queue pair connected to itself ---- */
@@ -78,7 +103,7 @@ struct verbs_loop {
 	bool broken; /* a request failed or did not end: a late completion must not be taken for another's */
 };
 
-static struct ibv_qp *make_qp(struct verbs_domain *domain, struct ibv_cq *cq)
+static struct ibv_qp *make_qp(const struct verbs_loop_site *site, struct ibv_cq *cq)
 {
 	struct ibv_qp_init_attr_ex attr = {
 		.send_cq = cq,
@@ -87,25 +112,49 @@ static struct ibv_qp *make_qp(struct verbs_domain *domain, struct ibv_cq *cq)
 			 .max_recv_wr = 1,
 			 .max_send_sge = 1,
 			 .max_recv_sge = 1,
-			 .max_inline_data = 512 }, /* the list travels in the work request */
+			 /* the list travels in the work request */
+			 .max_inline_data = LIST_MOST * sizeof(struct ibv_sge) },
 		.qp_type = IBV_QPT_RC,
 		.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS,
-		.pd = domain->pd,
-		.send_ops_flags = IBV_QP_EX_WITH_RDMA_WRITE,
+		.pd = site->pd,
+		.send_ops_flags = IBV_QP_EX_WITH_RDMA_READ | IBV_QP_EX_WITH_LOCAL_INV,
 	};
 	struct mlx5dv_qp_init_attr dv = { .comp_mask = MLX5DV_QP_INIT_ATTR_MASK_SEND_OPS_FLAGS,
 					  .send_ops_flags = MLX5DV_QP_EX_WITH_MR_LIST };
 
-	return mlx5.create_qp(domain->context, &attr, &dv);
+	return mlx5.create_qp(site->context, &attr, &dv);
+}
+
+/*
+ * The way from the port back to itself.  A LID alone will do on InfiniBand, unless the port wants a
+ * global header with it or the subnet gave it none; RoCE knows only GIDs.  0 or errno.
+ */
+static int path_to_itself(const struct verbs_loop_site *site, const struct ibv_port_attr *port,
+			  struct ibv_ah_attr *path)
+{
+	int index = site->gid_index < 0 ? 0 : site->gid_index;
+
+	*path = (struct ibv_ah_attr){ .dlid = port->lid, .port_num = site->port };
+	if (port->link_layer != IBV_LINK_LAYER_ETHERNET && !(port->flags & IBV_QPF_GRH_REQUIRED) &&
+	    port->lid != 0)
+		return 0;
+	path->is_global = 1;
+	path->grh.sgid_index = (uint8_t)index;
+	path->grh.hop_limit = 1;
+	errno = 0;
+	if (verbs.query_gid(site->context, site->port, index, &path->grh.dgid) == 0)
+		return 0;
+	return errno ? errno : EINVAL;
 }
 
 /* RESET to RTS, to itself over its own port.  0 or errno. */
-static int connect_to_itself(struct verbs_domain *domain, struct ibv_qp *qp)
+static int connect_to_itself(const struct verbs_loop_site *site, struct ibv_qp *qp)
 {
-	uint8_t number = domain->port->number;
 	struct ibv_port_attr port;
-	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT, .port_num = number };
-	int ret = verbs_query_port(domain->context, number, &port);
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT,
+				    .port_num = site->port,
+				    .qp_access_flags = site->access };
+	int ret = verbs_query_port(site->context, site->port, &port);
 
 	if (ret == 0)
 		ret = verbs.modify_qp(qp, &attr,
@@ -117,17 +166,8 @@ static int connect_to_itself(struct verbs_domain *domain, struct ibv_qp *qp)
 				     .path_mtu = port.active_mtu,
 				     .dest_qp_num = qp->qp_num,
 				     .max_dest_rd_atomic = 1,
-				     .min_rnr_timer = 12,
-				     .ah_attr = { .dlid = port.lid, .port_num = number } };
-	if (port.link_layer == IBV_LINK_LAYER_ETHERNET) {
-		int index = domain->port->gid_index < 0 ? 0 : domain->port->gid_index;
-
-		attr.ah_attr.is_global = 1;
-		attr.ah_attr.grh.sgid_index = (uint8_t)index;
-		attr.ah_attr.grh.hop_limit = 1;
-		if (verbs.query_gid(domain->context, number, index, &attr.ah_attr.grh.dgid) != 0)
-			ret = EINVAL;
-	}
+				     .min_rnr_timer = 12 };
+	ret = path_to_itself(site, &port, &attr.ah_attr);
 	if (ret == 0)
 		ret = verbs.modify_qp(qp, &attr,
 				      IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
@@ -145,32 +185,43 @@ static int connect_to_itself(struct verbs_domain *domain, struct ibv_qp *qp)
 				       IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC);
 }
 
-static struct verbs_loop *open_loop(struct verbs_domain *domain)
+int verbs_loop_open(const struct verbs_loop_site *site, struct verbs_loop **out,
+		    struct verbs_failure *why)
 {
 	struct verbs_loop *loop = calloc(1, sizeof(*loop));
+	int ret;
 
 	if (!loop)
-		return NULL;
-	loop->cq = verbs.create_cq(domain->context, LOOP_DEPTH, NULL, NULL, 0);
-	if (!loop->cq)
+		return failed(why, "the queue pair that writes the list", ENOMEM);
+	errno = 0;
+	loop->cq = verbs.create_cq(site->context, LOOP_DEPTH, NULL, NULL, 0);
+	if (!loop->cq) {
+		ret = failed(why, "the completion queue for the list", errno);
 		goto free_loop;
-	loop->qp = make_qp(domain, loop->cq);
-	if (!loop->qp)
+	}
+	errno = 0;
+	loop->qp = make_qp(site, loop->cq);
+	if (!loop->qp) {
+		ret = failed(why, "the queue pair that writes the list", errno);
 		goto destroy_cq;
+	}
 	loop->ex = mlx5.qp_to_qp_ex(loop->qp);
 	loop->dv = loop->ex ? mlx5.qp_ex_from_ibv_qp_ex(loop->ex) : NULL;
-	errno = EOPNOTSUPP;
-	if (!loop->dv || (errno = connect_to_itself(domain, loop->qp)) != 0)
+	ret = loop->dv ? connect_to_itself(site, loop->qp) : EOPNOTSUPP;
+	if (ret != 0) {
+		failed(why, "connecting a queue pair to itself", ret);
 		goto destroy_qp;
+	}
 	pthread_mutex_init(&loop->lock, NULL);
-	return loop;
+	*out = loop;
+	return 0;
 destroy_qp:
 	verbs.destroy_qp(loop->qp);
 destroy_cq:
 	verbs.destroy_cq(loop->cq);
 free_loop:
 	free(loop);
-	return NULL;
+	return ret;
 }
 
 void verbs_loop_close(struct verbs_loop *loop)
@@ -183,48 +234,7 @@ void verbs_loop_close(struct verbs_loop *loop)
 	free(loop);
 }
 
-/* The domain's loop, made at the first call.  NULL: errno says why not. */
-static struct verbs_loop *get_loop(struct verbs_domain *domain)
-{
-	struct verbs_loop *loop;
-
-	pthread_mutex_lock(&domain->lock);
-	if (!domain->loop)
-		domain->loop = open_loop(domain);
-	loop = domain->loop;
-	pthread_mutex_unlock(&domain->lock);
-	return loop;
-}
-
-/* ---- keys ---- */
-
-struct verbs_indirect {
-	struct mlx5dv_mkey *mkey; /* owned */
-};
-
-/* The parts as list entries, which are shorter than parts may be.  Count, or 0: too many. */
-static size_t make_list(const struct verbs_parts *parts, struct ibv_sge *list)
-{
-	size_t n = 0;
-
-	for (size_t i = 0; i < parts->count; i++) {
-		const struct verbs_part *part = &parts->part[i];
-		uint64_t done = 0;
-
-		while (done < part->len) {
-			uint64_t left = part->len - done;
-			uint32_t step = left < SGE_MOST ? (uint32_t)left : SGE_MOST;
-
-			if (n == LIST_MOST)
-				return 0;
-			list[n++] = (struct ibv_sge){ part->iova + done, step, part->mr->lkey };
-			done += step;
-		}
-	}
-	return n;
-}
-
-static int await(struct verbs_loop *loop)
+static int await(struct verbs_loop *loop, struct verbs_failure *why)
 {
 	struct timespec start, now;
 	struct ibv_wc wc;
@@ -237,83 +247,217 @@ static int await(struct verbs_loop *loop)
 	} while (n == 0 && now.tv_sec - start.tv_sec < LOOP_PATIENCE);
 	if (n == 1 && wc.status == IBV_WC_SUCCESS)
 		return 0;
-	HM_INFO(FI_LOG_MR, "no key over several regions: the work request that makes it %s",
-		n == 1 ? verbs.wc_status_str(wc.status) : "does not complete");
-	return -FI_EIO;
+	failed(why, "a request of the queue pair to itself", EIO);
+	why->text = n == 1   ? verbs.wc_status_str(wc.status)
+		    : n == 0 ? "it does not complete"
+			     : "its completion cannot be read";
+	loop->broken = true;
+	return why->err;
 }
 
-static int write_list(struct verbs_loop *loop, struct mlx5dv_mkey *mkey, unsigned int access,
-		      struct ibv_sge *list, size_t count)
+/* With the lock.  A queue pair that broke is not used again; that was told when it did. */
+static int check_loop(const struct verbs_loop *loop, struct verbs_failure *why)
 {
+	if (!loop->broken)
+		return 0;
+	failed(why, "the queue pair to itself", EIO);
+	why->text = "an earlier request of it failed";
+	return why->err;
+}
+
+int verbs_loop_run(struct verbs_loop *loop, struct ibv_send_wr *wr, struct verbs_failure *why)
+{
+	struct ibv_send_wr *bad;
 	int ret;
 
 	pthread_mutex_lock(&loop->lock);
-	if (loop->broken) {
-		pthread_mutex_unlock(&loop->lock);
-		return -FI_EIO; /* it was said when it broke */
-	}
-	ibv_wr_start(loop->ex);
-	loop->ex->wr_id = 0;
-	loop->ex->wr_flags = IBV_SEND_SIGNALED | IBV_SEND_INLINE;
-	mlx5dv_wr_mr_list(loop->dv, mkey, access, (uint16_t)count, list);
-	ret = ibv_wr_complete(loop->ex);
-	if (ret != 0) {
-		HM_INFO(FI_LOG_MR, "no key over several regions: the device refuses the list: %s",
-			strerror(ret));
-		ret = -FI_EIO;
-	} else {
-		ret = await(loop);
-		loop->broken = ret != 0;
+	ret = check_loop(loop, why);
+	if (ret == 0) {
+		ret = ibv_post_send(loop->qp, wr, &bad);
+		ret = ret ? failed(why, "a request of the queue pair to itself", ret)
+			  : await(loop, why);
 	}
 	pthread_mutex_unlock(&loop->lock);
 	return ret;
 }
 
-int verbs_indirect_make(struct verbs_domain *domain, const struct verbs_parts *parts,
-			unsigned int access, struct verbs_indirect **out)
-{
-	struct mlx5dv_mkey_init_attr attr = {
-		.pd = domain->pd, .create_flags = MLX5DV_MKEY_INIT_ATTR_FLAGS_INDIRECT
-	};
-	struct ibv_sge *list = malloc(LIST_MOST * sizeof(*list));
-	struct verbs_indirect *key = malloc(sizeof(*key));
-	struct verbs_loop *loop;
-	size_t count = list ? make_list(parts, list) : 0;
-	int ret = list && key ? -FI_ENOSPC : -FI_ENOMEM;
+/* ---- keys ---- */
 
-	if (!list || !key || count == 0)
-		goto free_both;
-	ret = -FI_EIO;
-	loop = get_loop(domain);
-	attr.max_entries = (uint16_t)count;
-	key->mkey = loop ? mlx5.create_mkey(&attr) : NULL;
-	if (!key->mkey) {
-		HM_INFO(FI_LOG_MR, "no key over %zu entries: %s", count, strerror(errno));
-		goto free_both;
+struct verbs_indirect {
+	struct mlx5dv_mkey *mkey; /* owned */
+};
+
+static int write_list(struct verbs_loop *loop, struct mlx5dv_mkey *mkey, unsigned int access,
+		      const struct verbs_list *list, struct verbs_failure *why)
+{
+	struct ibv_sge entry[LIST_MOST]; /* the call wants them writable */
+	int ret;
+
+	memcpy(entry, list->entry, list->count * sizeof(*entry));
+	pthread_mutex_lock(&loop->lock);
+	ret = check_loop(loop, why);
+	if (ret == 0) {
+		ibv_wr_start(loop->ex);
+		loop->ex->wr_id = 0;
+		loop->ex->wr_flags = IBV_SEND_SIGNALED | IBV_SEND_INLINE;
+		mlx5dv_wr_mr_list(loop->dv, mkey, access & KEY_RIGHTS, (uint16_t)list->count,
+				  entry);
+		ret = ibv_wr_complete(loop->ex);
+		ret = ret ? failed(why, "writing the list", ret) : await(loop, why);
 	}
-	ret = write_list(loop, key->mkey, access, list, count);
+	pthread_mutex_unlock(&loop->lock);
+	return ret;
+}
+
+int verbs_indirect_create(struct ibv_pd *pd, struct verbs_loop *loop, const struct verbs_list *list,
+			  unsigned int access, struct verbs_indirect **out,
+			  struct verbs_failure *why)
+{
+	struct mlx5dv_mkey_init_attr attr = { .pd = pd,
+					      .create_flags = MLX5DV_MKEY_INIT_ATTR_FLAGS_INDIRECT,
+					      .max_entries = (uint16_t)list->count };
+	struct verbs_indirect *key = malloc(sizeof(*key));
+	int ret;
+
+	if (!key)
+		return failed(why, "the key", ENOMEM);
+	errno = 0;
+	key->mkey = mlx5.create_mkey(&attr);
+	if (!key->mkey) {
+		ret = failed(why, "the key", errno);
+		free(key);
+		return ret;
+	}
+	ret = write_list(loop, key->mkey, access, list, why);
 	if (ret != 0) {
 		mlx5.destroy_mkey(key->mkey);
-		goto free_both;
+		free(key);
+		return ret;
 	}
-	free(list);
 	*out = key;
 	return 0;
-free_both:
-	free(list);
-	free(key);
-	return ret;
 }
 
 int verbs_indirect_free(struct verbs_indirect *key)
 {
 	int ret = mlx5.destroy_mkey(key->mkey);
 
-	free(key);
+	if (ret != EBUSY)
+		free(key);
 	return ret;
 }
 
 uint32_t verbs_indirect_rkey(const struct verbs_indirect *key)
 {
 	return key->mkey->rkey;
+}
+
+/* ---- keys of a domain ---- */
+
+/* The domain's loop, made at the first call.  0 or errno. */
+static int get_loop(struct verbs_domain *domain, struct verbs_loop **loop,
+		    struct verbs_failure *why)
+{
+	const struct verbs_loop_site site = { .context = domain->context,
+					      .pd = domain->pd,
+					      .port = domain->port->number,
+					      .gid_index = domain->port->gid_index };
+	int ret = 0;
+
+	pthread_mutex_lock(&domain->lock);
+	if (!domain->loop)
+		ret = verbs_loop_open(&site, &domain->loop, why);
+	*loop = domain->loop;
+	pthread_mutex_unlock(&domain->lock);
+	return ret;
+}
+
+/* The parts as a list.  -FI_ENOSPC: it would be too long. */
+static int make_list(const struct verbs_parts *parts, struct verbs_list *list,
+		     struct ibv_sge entry[LIST_MOST])
+{
+	uint64_t room = BYTES_MOST;
+
+	if (parts->count > LIST_MOST) {
+		HM_INFO(FI_LOG_MR, "no key over %zu regions: at most %d have one", parts->count,
+			LIST_MOST);
+		return -FI_ENOSPC;
+	}
+	for (size_t i = 0; i < parts->count; i++) {
+		const struct verbs_part *part = &parts->part[i];
+
+		if (part->len > room) {
+			HM_INFO(FI_LOG_MR,
+				"no key over %zu regions: with more than %" PRIu64
+				" bytes it would be too short with some versions of libmlx5",
+				parts->count, BYTES_MOST);
+			return -FI_ENOSPC;
+		}
+		room -= part->len;
+		entry[i] = (struct ibv_sge){ part->iova, (uint32_t)part->len, part->mr->lkey };
+	}
+	*list = (struct verbs_list){ entry, parts->count };
+	return 0;
+}
+
+/* What will not be otherwise the next time: the context or the kernel lacks something. */
+static bool is_lasting(int err)
+{
+	return err == EOPNOTSUPP || err == ENOSYS || err == EPROTONOSUPPORT;
+}
+
+static int told(struct verbs_domain *domain, const struct verbs_failure *why)
+{
+	bool lasting = is_lasting(why->err);
+
+	if (lasting && atomic_exchange(&domain->no_indirect, true))
+		return -FI_ENOSYS;
+	HM_INFO(FI_LOG_MR, "no key over several regions%s: %s: %s%s",
+		lasting ? " in this domain" : "", why->step, why->text,
+		lasting && !domain->owns_context
+			? "; the program's device context may lack DEVX (mlx5dv_open_device(3))"
+			: "");
+	return lasting ? -FI_ENOSYS : -FI_EIO;
+}
+
+int verbs_indirect_make(struct verbs_domain *domain, const struct verbs_parts *parts,
+			unsigned int access, struct verbs_indirect **key)
+{
+	struct ibv_sge entry[LIST_MOST];
+	struct verbs_failure why;
+	struct verbs_loop *loop;
+	struct verbs_list list;
+	int ret;
+
+	if (atomic_load(&domain->no_indirect))
+		return -FI_ENOSYS;
+	ret = make_list(parts, &list, entry);
+	if (ret != 0)
+		return ret;
+	if (get_loop(domain, &loop, &why) != 0 ||
+	    verbs_indirect_create(domain->pd, loop, &list, access, key, &why) != 0)
+		return told(domain, &why);
+	return 0;
+}
+
+int verbs_indirect_rewrite(struct verbs_domain *domain, const struct verbs_parts *parts,
+			   unsigned int access)
+{
+	struct mlx5dv_mkey *mkey = parts->indirect->mkey;
+	struct ibv_send_wr wr = { .opcode = IBV_WR_LOCAL_INV,
+				  .send_flags = IBV_SEND_SIGNALED,
+				  .invalidate_rkey = mkey->rkey };
+	struct ibv_sge entry[LIST_MOST];
+	struct verbs_failure why;
+	struct verbs_loop *loop;
+	struct verbs_list list;
+	int ret = make_list(parts, &list, entry);
+
+	if (ret != 0)
+		return ret;
+	/* a list is only taken by a key that has none (mlx5dv_wr_post(3)) */
+	if (get_loop(domain, &loop, &why) != 0 || verbs_loop_run(loop, &wr, &why) != 0 ||
+	    write_list(loop, mkey, access, &list, &why) != 0)
+		return told(domain, &why);
+	return 0;
 }

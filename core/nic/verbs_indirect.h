@@ -4,7 +4,12 @@
  * interface of libmlx5, which libibverbs loads where there are such devices.  The list of regions is
  * written into the key by a work request, for which a domain keeps a queue pair connected to itself,
  * made with its first composite region.  No such device was at hand: this is tested against an emulated
- * provider alone, which is more patient than the real one.
+ * provider alone.  So a device has such keys only where a trial at start-up made one over two regions
+ * and read the right bytes through it (verbs_indirect_try.c).
+ *
+ * mlx5dv_create_mkey(3) and mlx5dv_wr_mkey_configure(3) want a context that was opened with DEVX:
+ * domains that may need such keys are opened so.  A context that the program brought may be without;
+ * then the domain goes without, which is told once.
  *
  * Such a key is addressed from 0 to the sum of the regions (mlx5dv_wr_post(3)), so it serves domains
  * without FI_MR_VIRT_ADDR; the others use the tables of verbs_keys.c.
@@ -16,27 +21,74 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct ibv_context;
 struct ibv_device;
+struct ibv_pd;
+struct ibv_send_wr;
+struct ibv_sge;
+struct verbs_device;
 struct verbs_domain;
 struct verbs_parts;
-struct verbs_loop; /* a domain's queue pair to itself; NULL until needed */
+struct verbs_port;
+struct verbs_loop; /* a queue pair to itself */
 struct verbs_indirect;
 
-/* Does this device's provider make such keys? */
-bool verbs_indirect_supported(struct ibv_device *device);
+/* What failed, and how. */
+struct verbs_failure {
+	const char *step, *text;
+	int err; /* errno */
+};
+
+/* NULL, or why this device's provider makes no such keys. */
+const char *verbs_indirect_missing(struct ibv_device *device);
+/* A context in which they can be made, of a device where none is missing.  NULL with errno. */
+struct ibv_context *verbs_indirect_open(struct ibv_device *device);
+
+/* Try it out: "" or the reason, which goes to text, why keys over several regions are not used. */
+void verbs_indirect_try(const struct verbs_device *device, const struct verbs_port *port,
+			char *text, size_t room);
+
+/* ---- of a domain ---- */
 
 /*
- * A key over these parts in their order, with these IBV_ACCESS_* rights.  Serialised per domain.
- * -FI_ENOSPC: more parts than the device takes in one key; -FI_ENOMEM, -FI_EIO, each with one line at
- * level info: the caller goes on without.
+ * A key over these parts in their order, with those of these IBV_ACCESS_* rights that such keys have.
+ * -FI_ENOSPC: too many or too long parts; -FI_EIO; each with one line at level info.  -FI_ENOSYS: never
+ * in this domain, told once.  The caller goes on without.
  */
 int verbs_indirect_make(struct verbs_domain *domain, const struct verbs_parts *parts,
 			unsigned int access, struct verbs_indirect **key);
-/* Before the parts are deregistered.  0, or the errno of the provider. */
+/* Let the parts' key lead to the mr that they have now.  As above; then it leads nowhere. */
+int verbs_indirect_rewrite(struct verbs_domain *domain, const struct verbs_parts *parts,
+			   unsigned int access);
+/* 0, or the errno of the provider: EBUSY leaves the key as it is, with others it is forgotten. */
 int verbs_indirect_free(struct verbs_indirect *key);
 uint32_t verbs_indirect_rkey(const struct verbs_indirect *key);
 
-/* At the domain's end; NULL does nothing. */
+/* ---- what both are made of ---- */
+
+/* Where the queue pair lives. */
+struct verbs_loop_site {
+	struct ibv_context *context;
+	struct ibv_pd *pd;
+	uint8_t port;
+	int gid_index;	     /* < 0: the first */
+	unsigned int access; /* IBV_ACCESS_* for requests that it sends itself */
+};
+
+/* These return 0, or an errno and why. */
+int verbs_loop_open(const struct verbs_loop_site *site, struct verbs_loop **loop,
+		    struct verbs_failure *why);
+/* Post one signalled request and wait for its completion.  Serialised. */
+int verbs_loop_run(struct verbs_loop *loop, struct ibv_send_wr *wr, struct verbs_failure *why);
+/* NULL does nothing. */
 void verbs_loop_close(struct verbs_loop *loop);
+
+struct verbs_list {
+	const struct ibv_sge *entry;
+	size_t count; /* at most 16 */
+};
+int verbs_indirect_create(struct ibv_pd *pd, struct verbs_loop *loop, const struct verbs_list *list,
+			  unsigned int access, struct verbs_indirect **key,
+			  struct verbs_failure *why);
 
 #endif

@@ -174,14 +174,16 @@ int verbs_region_deregister(struct nic_region *region)
 	struct verbs_domain *domain = verbs_domain_of(region->domain);
 	struct verbs_region *mine = verbs_region_of(region);
 	bool offered = !hm_list_empty(&mine->link);
+	struct verbs_source source = { .domain = domain, .access = region_access(region) };
 	int ret;
 
 	if (verbs_inherited(domain))
 		return 0;
+	source.fd = mine->flags & VERBS_REGION_DMABUF ? VERBS_FD_GONE : -1;
 	if (offered)
 		verbs_local_withdraw(domain, mine);
 	if (mine->parts)
-		ret = verbs_parts_deregister(domain, mine->parts);
+		ret = verbs_parts_deregister(&source, mine->parts);
 	else
 		ret = verbs_part_deregister(domain, &mine->one);
 	if (ret == 0)
@@ -375,8 +377,12 @@ int verbs_region_refresh(struct nic_region *region, const struct iovec *iov, siz
 	for (size_t i = 0; i < parts && ret == 0; i++) {
 		struct verbs_part *part = mine->parts ? &mine->parts->part[i] : &mine->one;
 
-		if (touches(part, iov, count))
+		if (!part->mr) {
+			HM_WARN(FI_LOG_MR, "a part of the region is gone: it is half closed");
+			ret = -FI_ENOENT;
+		} else if (touches(part, iov, count)) {
 			ret = repin(region, part);
+		}
 	}
 	return ret;
 }

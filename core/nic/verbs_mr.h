@@ -5,11 +5,13 @@
 
 #include "core/nic/verbs.h"
 
+#define VERBS_FD_GONE (-2)
+
 /* Where parts come from; the same for all parts of a region. */
 struct verbs_source {
 	struct verbs_domain *domain;
-	int access;	    /* IBV_ACCESS_* */
-	int fd;		    /* dma-buf, the caller's; -1: host memory */
+	int access; /* IBV_ACCESS_* */
+	int fd;	    /* dma-buf, the caller's; -1: host memory; VERBS_FD_GONE: not there any more */
 	uint64_t fd_offset; /* of the region's first byte in the dma-buf */
 };
 
@@ -30,10 +32,12 @@ uint64_t verbs_iova_of(const struct verbs_domain *domain, uint64_t addr);
 int verbs_parts_register(struct nic_region *region, const struct verbs_source *source,
 			 const struct iovec *iov, size_t count);
 /*
- * On success parts is freed.  A failure: what the device does not let go stays, with the mr of those that
- * are gone NULL, and this is called again.
+ * On success parts is freed.  A failure: the device does not let all of it go.  Parts that were gone
+ * already are registered anew from source, under the key that the region has; where that fails, or source
+ * has no memory to do so (a dma-buf), the mr of those that are gone is NULL and the region can only be
+ * closed, which a further line tells.
  */
-int verbs_parts_deregister(struct verbs_domain *domain, struct verbs_parts *parts);
+int verbs_parts_deregister(const struct verbs_source *source, struct verbs_parts *parts);
 
 /* verbs_local.c: the region may (not) serve local buffers that come without a descriptor. */
 void verbs_local_offer(struct verbs_domain *domain, struct verbs_region *region);

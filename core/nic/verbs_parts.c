@@ -6,8 +6,10 @@
  * The key is one of the device over all parts where it has such (verbs_indirect.c), which is addressed
  * from 0; else a composite key, for which peers ask for the table of parts (verbs_keys.c).
  */
+#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "core/base/log.h"
@@ -130,6 +132,14 @@ static int register_all(const struct verbs_source *source, const struct iovec *i
 	return 0;
 }
 
+/* Peers may ask about the parts from now on. */
+static void publish(struct verbs_domain *domain, struct verbs_parts *parts)
+{
+	pthread_mutex_lock(&domain->composites_lock);
+	hm_list_add_tail(&domain->composites, &parts->link);
+	pthread_mutex_unlock(&domain->composites_lock);
+}
+
 /* Give the whole its key: one of the device where that works, else one that peers ask about. */
 static void make_key(struct nic_region *region, const struct verbs_source *source,
 		     struct verbs_parts *parts)
@@ -137,7 +147,9 @@ static void make_key(struct nic_region *region, const struct verbs_source *sourc
 	struct verbs_domain *domain = source->domain;
 
 	hm_list_init(&parts->link);
+	/* nothing says that the device brings pages in which it meets behind such a key */
 	if (domain->zero_based && (domain->device->can & HMREG_CAN_INDIRECT_KEYS) &&
+	    !(source->access & IBV_ACCESS_ON_DEMAND) &&
 	    verbs_indirect_make(domain, parts, (unsigned int)source->access, &parts->indirect) ==
 		    0) {
 		parts->key = VERBS_KEY(verbs_indirect_rkey(parts->indirect), 0);
@@ -146,9 +158,7 @@ static void make_key(struct nic_region *region, const struct verbs_source *sourc
 	/* the handle's slot is the region's alone, and its generation keeps the key from coming back */
 	parts->indirect = NULL;
 	parts->key = VERBS_KEY_COMPOSITE | hm_key_handle(&region->node);
-	pthread_mutex_lock(&domain->composites_lock);
-	hm_list_add_tail(&domain->composites, &parts->link);
-	pthread_mutex_unlock(&domain->composites_lock);
+	publish(domain, parts);
 }
 
 int verbs_parts_register(struct nic_region *region, const struct verbs_source *source,
@@ -183,35 +193,72 @@ int verbs_parts_register(struct nic_region *region, const struct verbs_source *s
 	return 0;
 }
 
-/* No answer about the parts any more, before the first of them ends. */
-static void withdraw_key(struct verbs_domain *domain, struct verbs_parts *parts)
-{
-	if (parts->indirect) {
-		int err = verbs_indirect_free(parts->indirect);
+/* ---- the end ---- */
 
-		if (err != 0 && !atomic_load(&domain->gone))
-			HM_WARN(FI_LOG_MR, "%s does not end the key over %zu regions: %s",
-				domain->device->name, parts->count, fi_strerror(err));
-		parts->indirect = NULL;
-	}
+/* No answer about the parts any more, before the first of them ends. */
+static void withdraw(struct verbs_domain *domain, struct verbs_parts *parts)
+{
 	pthread_mutex_lock(&domain->composites_lock);
 	hm_list_del(&parts->link);
 	pthread_mutex_unlock(&domain->composites_lock);
 }
 
-int verbs_parts_deregister(struct verbs_domain *domain, struct verbs_parts *parts)
+/* The device's key, after the parts: they may be refused, and it cannot be had again.  0 or its error. */
+static int end_key(struct verbs_domain *domain, struct verbs_parts *parts)
 {
-	int ret = 0;
+	int err = parts->indirect ? verbs_indirect_free(parts->indirect) : 0;
 
-	withdraw_key(domain, parts);
-	for (size_t i = 0; i < parts->count; i++) {
-		int one = verbs_part_deregister(domain, &parts->part[i]);
-
-		if (ret == 0)
-			ret = one;
+	if (err != 0 && !atomic_load(&domain->gone)) {
+		HM_WARN(FI_LOG_MR, "%s does not end the key over %zu regions: %s",
+			domain->device->name, parts->count, strerror(err));
+		return -err;
 	}
+	parts->indirect = NULL;
+	return 0;
+}
+
+/* As far as the device lets them go. */
+static int end_parts(struct verbs_domain *domain, struct verbs_parts *parts)
+{
+	for (size_t i = 0; i < parts->count; i++) {
+		int ret = verbs_part_deregister(domain, &parts->part[i]);
+
+		if (ret != 0)
+			return ret;
+	}
+	return end_key(domain, parts);
+}
+
+/* The region stays: have its parts and its key lead where they led.  False: it is half closed. */
+static bool restore(const struct verbs_source *source, struct verbs_parts *parts)
+{
+	bool anew = false;
+
+	for (size_t i = 0; i < parts->count; i++) {
+		if (parts->part[i].mr)
+			continue;
+		if (source->fd == VERBS_FD_GONE || verbs_part_register(source, &parts->part[i]))
+			return false;
+		anew = true;
+	}
+	if (!parts->indirect)
+		publish(source->domain, parts);
+	else if (anew)
+		return verbs_indirect_rewrite(source->domain, parts,
+					      (unsigned int)source->access) == 0;
+	return true;
+}
+
+int verbs_parts_deregister(const struct verbs_source *source, struct verbs_parts *parts)
+{
+	int ret;
+
+	withdraw(source->domain, parts);
+	ret = end_parts(source->domain, parts);
 	if (ret == 0)
 		free(parts);
+	else if (!restore(source, parts))
+		HM_WARN(FI_LOG_MR, "the region is half closed: peers do not reach it any more");
 	return ret;
 }
 

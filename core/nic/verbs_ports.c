@@ -356,6 +356,7 @@ int verbs_port_describe(const struct nic_port *port, struct hmreg_device *out)
 	out->link = vp->link;
 	out->pci = device->pci;
 	out->dmabuf_reason = device->dmabuf_reason;
+	out->indirect_reason = device->indirect_reason;
 	out->path = device->path;
 	out->port = vp->number;
 	out->gid_index = vp->gid_index;

@@ -102,7 +102,7 @@ struct ibv_mr;
 #define HMREG_CAN_ZERO_BASED	     (1ULL << 6) /* regions addressed from 0 (FI_MR_VIRT_ADDR unset) */
 #define HMREG_CAN_RELAXED_ORDERING   (1ULL << 7)
 #define HMREG_CAN_REREG		     (1ULL << 8)  /* ibv_rereg_mr */
-#define HMREG_CAN_INDIRECT_KEYS	     (1ULL << 9)  /* one key over several regions */
+#define HMREG_CAN_INDIRECT_KEYS	     (1ULL << 9)  /* one key over several regions, tried */
 #define HMREG_CAN_ATOMICS	     (1ULL << 10) /* 8-byte fetch-add and compare-swap */
 #define HMREG_CAN_SRQ		     (1ULL << 11)
 #define HMREG_CAN_PREFETCH	     (1ULL << 12) /* ibv_advise_mr */
@@ -123,6 +123,7 @@ struct hmreg_device {
 	int mr_mode_kept; /* bits that it can do without, but keeps where a program offers them */
 	uint64_t max_mr_size, max_mr, max_mw, max_qp, max_srq, max_cq, max_sge, max_qp_wr;
 	uint64_t max_rd_atomic;
+	const char *indirect_reason; /* "" with HMREG_CAN_INDIRECT_KEYS, else why not */
 };
 
 /* Operations of a fabric: fi_open_ops(&fabric->fid, HMREG_FABRIC_OPS, 0, (void **) &ops, NULL). */

@@ -52,6 +52,8 @@ static void device(FILE *out, const struct hmreg_device *d)
 			d->can & c->bit ? "true" : "false");
 	fputs("},\n   \"dmabuf_reason\": ", out);
 	tool_json_string(out, d->dmabuf_reason);
+	fputs(",\n   \"indirect_reason\": ", out);
+	tool_json_string(out, d->indirect_reason);
 	fputs(",\n   \"limits\": {", out);
 	for (limit = info_limits; limit < info_limits + info_limit_count; limit++) {
 		fputs(limit == info_limits ? "" : ", ", out);

@@ -78,6 +78,14 @@ static void print_limit(FILE *out, const char *name, uint64_t value, bool bytes)
 		fprintf(out, LABEL "%llu\n", name, (unsigned long long)value);
 }
 
+/* Why the device has not got this; "": there is no more to say. */
+static const char *why_not(const struct hmreg_device *device, uint64_t capability)
+{
+	return capability == HMREG_CAN_DMABUF	       ? device->dmabuf_reason
+	       : capability == HMREG_CAN_INDIRECT_KEYS ? device->indirect_reason
+						       : "";
+}
+
 /* What the hardware has and has not; it makes no sense for software. */
 static void print_capabilities(FILE *out, const struct hmreg_device *device)
 {
@@ -88,8 +96,8 @@ static void print_capabilities(FILE *out, const struct hmreg_device *device)
 	for (c = info_capabilities; c < info_capabilities + info_capability_count; c++) {
 		has = device->can & c->bit;
 		fprintf(out, LABEL "%-5s%s\n", c->name, has ? "yes" : "no", c->decides);
-		if (c->bit == HMREG_CAN_DMABUF && !has && device->dmabuf_reason[0])
-			fprintf(out, "%*swhy not: %s\n", INDENT + 5, "", device->dmabuf_reason);
+		if (!has && *why_not(device, c->bit))
+			fprintf(out, "%*swhy not: %s\n", INDENT + 5, "", why_not(device, c->bit));
 	}
 }
 

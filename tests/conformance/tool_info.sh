@@ -73,7 +73,12 @@ capabilities_are_told()
 		}
 	done
 	HMREG_EMU_VERBS=dmabuf=0 "$tool" "$device" >"$scratch/out" || return 1
-	grep -q 'why not: .*dma-buf' "$scratch/out"
+	grep -q 'why not: .*dma-buf' "$scratch/out" &&
+		grep -q 'why not: .*provider has no such keys' "$scratch/out" || return 1
+	HMREG_EMU_VERBS=indirect=1,devx=0 "$tool" "$device" >"$scratch/out" || return 1
+	grep -q 'why not: the trial failed at opening it with DEVX: ' "$scratch/out" || return 1
+	HMREG_EMU_VERBS=indirect=1 "$tool" "$device" >"$scratch/out" || return 1
+	grep -Eq '^  indirect keys +yes ' "$scratch/out" && ! grep -q 'why not' "$scratch/out"
 }
 
 port_down_is_told()

@@ -25,6 +25,13 @@
 #include "tests/fault/fault_verbs.h"
 
 #define HANGS_S 60
+#ifdef FAULT_INDIRECT
+#define SETTINGS   "indirect=1"
+#define ZERO_BASED true
+#else
+#define SETTINGS   ""
+#define ZERO_BASED false
+#endif
 #ifdef FAULT_MEMORY
 #define ONE_BY_ONE 40
 #else
@@ -177,15 +184,38 @@ static void fails_in_turn(void **state)
 static int measure(void **state)
 {
 	(void)state;
-	setenv("HMREG_EMU_VERBS", "", 1);
+	setenv("HMREG_EMU_VERBS", SETTINGS, 1);
 	setenv("HMREG_VERBS_MAX_MR_SIZE", "64K", 1);
 	setenv("HMREG_VERBS_RETRY_TIME", "400", 1);
 	usual = mmap(NULL, sizeof(*usual), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
 		     0);
-	return usual == MAP_FAILED || in_child(NULL, 0, 0, false) != 0 ? -1 : 0;
+	return usual == MAP_FAILED || in_child(NULL, 0, 0, ZERO_BASED) != 0 ? -1 : 0;
 }
 
-#ifdef FAULT_MEMORY
+#ifdef FAULT_INDIRECT /* regions of several parts have one key of the device */
+static struct failing failing[] = {
+	{ "mlx5dv_open_device", EOPNOTSUPP, true },
+	{ "mlx5dv_create_mkey", ENOMEM, true },
+	{ "mlx5dv_create_mkey", EOPNOTSUPP, true },
+	{ "mlx5dv_destroy_mkey", EBUSY, true },
+	{ "ibv_wr_complete", ENOMEM, true },
+	{ "ibv_open_device", EMFILE, true },
+	{ "ibv_query_port", EIO, true },
+	{ "ibv_query_gid", EIO, true },
+	{ "ibv_alloc_pd", ENOMEM, true },
+	{ "ibv_reg_mr_iova2", ENOMEM, true },
+	{ "ibv_dereg_mr", EBUSY, true },
+	{ "ibv_create_cq", ENOMEM, true },
+	{ "ibv_create_qp", ENOMEM, true },
+	{ "ibv_modify_qp", EINVAL, true },
+	{ "ibv_poll_cq", EINVAL, true },
+	{ "ibv_post_send", ENOMEM, true },
+	{ "malloc", ENOMEM, true },
+	{ "calloc", ENOMEM, true },
+	{ "mmap", ENOMEM, true },
+};
+#define GROUP "fault_verbs_indirect"
+#elif defined(FAULT_MEMORY)
 static struct failing failing[] = {
 	{ "malloc", ENOMEM, false },	     { "calloc", ENOMEM, false },
 	{ "strdup", ENOMEM, false },	     { "eventfd", EMFILE, false },

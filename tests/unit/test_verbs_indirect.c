@@ -207,6 +207,72 @@ static void attr_01_rights_and_bounds(void **state)
 	assert_int_equal(wait_one(), FI_EACCES);
 }
 
+/* Ordering is a right of the regions, which keys over several do not take. */
+static void reg_08_relaxed_regions_have_one_key(void **state)
+{
+	struct fi_mr_attr attr = { .mr_iov = &whole, .iov_count = 1, .access = RIGHTS };
+	struct emu_verbs_counts counts;
+	struct fid_mr *mr;
+
+	(void)state;
+	assert_int_equal(fi_mr_regattr(domain, &attr, HMREG_MR_RELAXED_ORDERING, &mr), 0);
+	emu_verbs_counts(&counts);
+	assert_int_equal(counts.relaxed_mrs, 4);
+	assert_int_equal(fi_mr_key(mr) & COMPOSITE, 0);
+	check_transfers(fi_mr_key(mr));
+	assert_int_equal(fi_close(&mr->fid), 0);
+}
+
+/* The device refuses to end each part in turn, then the key over them: the region is what it was. */
+static void api_07_a_refused_close_changes_nothing(void **state)
+{
+	struct emu_verbs_counts before, after;
+	struct fid_mr *mr = make_region(&whole, 1, RIGHTS);
+	uint64_t key = fi_mr_key(mr);
+
+	(void)state;
+	assert_int_equal(key & COMPOSITE, 0);
+	emu_verbs_counts(&before);
+	for (int nth = 1; nth <= 5; nth++) {
+		assert_int_equal(emu_verbs_fail(nth < 5 ? "ibv_dereg_mr" : "mlx5dv_destroy_mkey",
+						nth < 5 ? nth : 1, EBUSY),
+				 1);
+		assert_int_equal(fi_close(&mr->fid), -FI_EBUSY);
+		assert_int_equal(fi_mr_key(mr), key);
+		check_transfers(key);
+		emu_verbs_counts(&after);
+		assert_memory_equal(&before, &after, sizeof(before));
+	}
+	assert_int_equal(fi_close(&mr->fid), 0);
+	assert_int_equal(fi_read(ep, local, 8, fi_mr_desc(local_mr), self, 0, key, NULL), 0);
+	assert_int_equal(wait_one(), FI_EACCES);
+}
+
+/* The same with a table of parts, which peers ask for anew when its keys have changed. */
+static void api_07_a_refused_close_of_a_composite_key(void **state)
+{
+	struct fid_mr *mr;
+	uint64_t key;
+
+	(void)state;
+	assert_int_equal(emu_verbs_fail("mlx5dv_create_mkey", 1, ENOMEM), 1);
+	mr = make_region(&whole, 1, RIGHTS);
+	key = fi_mr_key(mr);
+	assert_int_not_equal(key & COMPOSITE, 0);
+	check_transfers(key);
+	for (int nth = 1; nth <= 4; nth++) {
+		assert_int_equal(emu_verbs_fail("ibv_dereg_mr", nth, EBUSY), 1);
+		assert_int_equal(fi_close(&mr->fid), -FI_EBUSY);
+		assert_int_equal(fi_mr_key(mr), key);
+		/* who has the old table finds out once, unless nothing was gone */
+		assert_int_equal(fi_read(ep, local, 8, fi_mr_desc(local_mr), self, 0, key, NULL),
+				 0);
+		assert_int_equal(wait_one(), nth == 1 ? 0 : FI_EACCES);
+		check_transfers(key);
+	}
+	assert_int_equal(fi_close(&mr->fid), 0);
+}
+
 /* Whatever fails on the way to the device's key: peers get at the region by the table of its parts. */
 static void fn_26_falls_back_to_tables(void **state)
 {
@@ -260,6 +326,9 @@ int main(void)
 		cmocka_unit_test(fn_26_one_hardware_key),
 		cmocka_unit_test(api_06_segments_in_any_order),
 		cmocka_unit_test(attr_01_rights_and_bounds),
+		cmocka_unit_test(reg_08_relaxed_regions_have_one_key),
+		cmocka_unit_test(api_07_a_refused_close_changes_nothing),
+		cmocka_unit_test(api_07_a_refused_close_of_a_composite_key),
 		cmocka_unit_test(fn_26_falls_back_to_tables),
 		cmocka_unit_test(fn_26_no_queue_pair_for_lists),
 	};

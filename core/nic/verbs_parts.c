@@ -208,7 +208,7 @@ static int end_key(struct verbs_domain *domain, struct verbs_parts *parts)
 {
 	int err = parts->indirect ? verbs_indirect_free(parts->indirect) : 0;
 
-	if (err != 0 && !atomic_load(&domain->gone)) {
+	if (err != 0 && !verbs_domain_lost(domain, err)) {
 		HM_WARN(FI_LOG_MR, "%s does not end the key over %zu regions: %s",
 			domain->device->name, parts->count, strerror(err));
 		return -err;

@@ -429,6 +429,11 @@ static int check_ep_info(const struct hm_domain *domain, const struct fi_info *i
 		HM_WARN(FI_LOG_EP_CTRL, "the info is of another domain");
 		return -FI_EINVAL;
 	}
+	if (domain->nic->port->no_endpoints) {
+		HM_WARN(FI_LOG_EP_CTRL, "%s is for registration alone: %s",
+			domain->nic->port->domain_name, domain->nic->port->no_endpoints);
+		return -FI_EOPNOTSUPP;
+	}
 	if (info->ep_attr && info->ep_attr->type != FI_EP_RDM &&
 	    info->ep_attr->type != FI_EP_UNSPEC) {
 		HM_WARN(FI_LOG_EP_CTRL, "only FI_EP_RDM endpoints are offered");

@@ -220,6 +220,36 @@ static bool takes_own_host(const struct nic_port *port, const struct request *re
 	return is_parsed(req, &req->src) && !req->parsed.named && !had(port, src);
 }
 
+/*
+ * Does the call ask for what only endpoints have?  Limits of theirs are compared with those of the port,
+ * which has none then.
+ */
+static bool asks_endpoints(const struct nic_port *port, const struct request *req)
+{
+	const struct fi_info *hints = req->hints;
+	uint64_t caps;
+
+	if (req->src.addr || req->dest.addr)
+		return true;
+	if (!hints)
+		return false;
+	caps = hints->caps | (hints->tx_attr ? hints->tx_attr->caps : 0) |
+	       (hints->rx_attr ? hints->rx_attr->caps : 0);
+	return (caps & ~port->caps) || hints->addr_format != FI_FORMAT_UNSPEC ||
+	       (hints->ep_attr &&
+		(hints->ep_attr->type != FI_EP_UNSPEC || hints->ep_attr->protocol != 0));
+}
+
+/* May this port be used by who calls?  Where not, the reason is a line at level info. */
+static bool suffices(const struct nic_port *port, const struct request *req)
+{
+	if (!port->no_endpoints || !asks_endpoints(port, req))
+		return true;
+	HM_INFO(FI_LOG_CORE, "%s/%s does not match, since it is for registration alone: %s",
+		port->fabric_name, port->domain_name, port->no_endpoints);
+	return false;
+}
+
 /* The source address: what was asked for, or the port's own host with the number asked for. */
 static bool find_source(const struct nic_port *port, const struct request *req,
 			union address_room *room, struct fi_info *info)
@@ -229,6 +259,8 @@ static bool find_source(const struct nic_port *port, const struct request *req,
 	in_port_t number = 0;
 	size_t len = sizeof(*room);
 
+	if (port->no_endpoints)
+		return true;
 	if (src.addr && !own) {
 		info->src_addr = (void *)(uintptr_t)src.addr;
 		info->src_addrlen = src.len;
@@ -337,7 +369,8 @@ static int list_port(const struct nic_port *port, const struct request *req, str
 
 	*entry = NULL;
 	hm_offer_init(&offer, port, req->version);
-	if (!is_wanted(port, req) || !hm_offer_narrow(&offer, req->hints, req->version) ||
+	if (!is_wanted(port, req) || !suffices(port, req) ||
+	    !hm_offer_narrow(&offer, req->hints, req->version) ||
 	    !find_source(port, req, &room, &offer.info) ||
 	    !find_destination(port, req, &dest_room, &offer.info))
 		return 0;
@@ -345,20 +378,33 @@ static int list_port(const struct nic_port *port, const struct request *req, str
 	return *entry ? 0 : -FI_ENOMEM;
 }
 
-static int list_ports(const struct request *req, struct fi_info **info)
+/* Append entries for the ports with endpoints, or for those without.  *last: where the list ends. */
+static int append_ports(const struct request *req, bool endpoints, struct fi_info ***last)
 {
-	struct fi_info *first = NULL, **last = &first;
 	const struct nic_port *port;
 
 	for (size_t i = 0; (port = nic_port_at(i)) != NULL; i++) {
-		int ret = list_port(port, req, last);
+		int ret = !port->no_endpoints == endpoints ? list_port(port, req, *last) : 0;
 
-		if (ret) {
-			fi_freeinfo(first);
+		if (ret)
 			return ret;
-		}
-		if (*last)
-			last = &(*last)->next;
+		if (**last)
+			*last = &(**last)->next;
+	}
+	return 0;
+}
+
+/* Programs take the first entry: those for registration alone come behind all others. */
+static int list_ports(const struct request *req, struct fi_info **info)
+{
+	struct fi_info *first = NULL, **last = &first;
+	int ret = append_ports(req, true, &last);
+
+	if (!ret)
+		ret = append_ports(req, false, &last);
+	if (ret) {
+		fi_freeinfo(first);
+		return ret;
 	}
 	if (!first)
 		return -FI_ENODATA;
@@ -409,9 +455,23 @@ static void tell_names(const char *what, const char *name,
 		known);
 }
 
-/* Nothing is listed.  Where a name is why, the NICs know more, or the names help. */
-static int explain_names(const struct fi_info *hints)
+/* Is the named port one without endpoints, from which some were asked for? */
+static const struct nic_port *lacks_endpoints(const struct request *req, const char *name)
 {
+	const struct nic_port *port;
+
+	for (size_t i = 0; (port = nic_port_at(i)) != NULL; i++)
+		if (strcmp(name, port->domain_name) == 0 && port->no_endpoints &&
+		    asks_endpoints(port, req))
+			return port;
+	return NULL;
+}
+
+/* Nothing is listed.  Where a name is why, the NICs know more, or the names help. */
+static int explain_names(const struct request *req)
+{
+	const struct fi_info *hints = req->hints;
+	const struct nic_port *port;
 	const char *domain = hints && hints->domain_attr ? hints->domain_attr->name : NULL;
 	const char *fabric = hints && hints->fabric_attr ? hints->fabric_attr->name : NULL;
 	int ret = -FI_ENODATA;
@@ -420,6 +480,10 @@ static int explain_names(const struct fi_info *hints)
 		ret = nic_port_missing(domain);
 		if (ret == -FI_ENODATA)
 			tell_names("device", domain, domain_name);
+	} else if (domain && (port = lacks_endpoints(req, domain)) != NULL) {
+		HM_WARN(FI_LOG_CORE, "%s is for registration alone: %s", domain,
+			port->no_endpoints);
+		ret = port->no_endpoints_code;
 	} else if (fabric && !is_known(fabric, fabric_name)) {
 		tell_names("fabric", fabric, fabric_name);
 	}
@@ -439,7 +503,7 @@ static int list(const struct request *req, struct fi_info **info)
 	pthread_rwlock_rdlock(&ports_lock);
 	ret = list_ports(req, info);
 	if (ret == -FI_ENODATA)
-		ret = explain_names(req->hints);
+		ret = explain_names(req);
 	pthread_rwlock_unlock(&ports_lock);
 	return ret;
 }

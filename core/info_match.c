@@ -89,6 +89,8 @@ static size_t ordered_size(const struct nic_port *port, uint64_t orders)
 
 static void offer_endpoint(struct fi_ep_attr *ep, const struct nic_port *port)
 {
+	if (port->no_endpoints)
+		return; /* FI_EP_UNSPEC, and no limit to ask about */
 	ep->type = FI_EP_RDM;
 	ep->protocol = port->protocol;
 	ep->protocol_version = 1;
@@ -118,8 +120,8 @@ static void offer_domain(struct fi_domain_attr *domain, const struct nic_port *p
 	domain->ep_cnt = port->ep_count;
 	domain->tx_ctx_cnt = port->ep_count;
 	domain->rx_ctx_cnt = port->ep_count;
-	domain->max_ep_tx_ctx = 1;
-	domain->max_ep_rx_ctx = 1;
+	domain->max_ep_tx_ctx = port->no_endpoints ? 0 : 1;
+	domain->max_ep_rx_ctx = domain->max_ep_tx_ctx;
 	domain->cntr_cnt = QUEUE_COUNT;
 	domain->mr_iov_limit = port->mr_iov_limit;
 	domain->caps = port->caps & DOMAIN_CAPS;

@@ -62,6 +62,12 @@ struct nic_port {
 	uint64_t msg_order;
 	size_t cq_data_size;
 	const struct fid_nic *nic; /* device, bus and link attributes; copied by fi_getinfo */
+	/*
+	 * Not NULL: the port is for registration alone; why no endpoint works over it and what to do, as
+	 * a whole line.  Then caps has nothing that only endpoints do, and limits of endpoints are 0.
+	 */
+	const char *no_endpoints;
+	int no_endpoints_code; /* what fi_getinfo returns where endpoints are asked for by this name */
 };
 
 /* ---- memory regions ---- */
@@ -279,7 +285,8 @@ struct nic_ops {
 	void (*look)(void);
 	/*
 	 * Optional (-FI_ENOSYS): the address of an endpoint that asks for none, as far as it is known
-	 * before one is open.  len as in fi_getname(3).
+	 * before one is open.  len as in fi_getname(3).  This slot and the next two are not called for a
+	 * port without endpoints.
 	 */
 	int (*port_address)(const struct nic_port *port, void *addr, size_t *len);
 	/*

@@ -238,7 +238,7 @@ static int sw_port_describe(const struct nic_port *port, struct hmreg_device *de
 			"regions of the software NIC have one key each, whatever they are over",
 		.path = "",
 		.gid_index = -1,
-		.can = HMREG_CAN_ATOMICS,
+		.can = HMREG_CAN_ATOMICS | HMREG_CAN_ENDPOINTS,
 		.mr_mode = port->mr_mode,
 		.mr_mode_kept = port->mr_mode_kept,
 		.max_mr_size = port->max_msg_size,
@@ -246,6 +246,7 @@ static int sw_port_describe(const struct nic_port *port, struct hmreg_device *de
 		.max_qp = port->ep_count,
 		.max_sge = port->iov_limit,
 		.max_qp_wr = port->tx_size,
+		.endpoints_reason = "",
 	};
 	return 0;
 }

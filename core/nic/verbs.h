@@ -69,8 +69,8 @@ struct verbs_port {
 	struct nic_port port; /* first: nic_port and verbs_port are converted by cast */
 	struct verbs_device *device;
 	uint8_t number;
-	int gid_index;		      /* -1: none, registration only */
-	struct sockaddr_storage addr; /* ss_family 0: none */
+	int gid_index;		      /* -1: none */
+	struct sockaddr_storage addr; /* ss_family 0: none, and port.no_endpoints says why */
 	socklen_t addr_len;
 	const char *link;
 };

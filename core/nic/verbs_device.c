@@ -71,10 +71,13 @@ static bool can_rereg(struct ibv_pd *pd, void *page, size_t len)
 	return can;
 }
 
-/* "" or why not.  -1 is no descriptor: a device that has the call gets as far as telling so. */
+/*
+ * "" or why not.  -1 is no descriptor: a device that has the call gets as far as telling so.  Not every
+ * device that takes dma-bufs grants peers access, so none is asked for.
+ */
 static const char *dmabuf_refusal(struct ibv_pd *pd, size_t len)
 {
-	struct ibv_mr *mr = verbs.reg_dmabuf_mr(pd, 0, len, 0, -1, REMOTE_RIGHTS);
+	struct ibv_mr *mr = verbs.reg_dmabuf_mr(pd, 0, len, 0, -1, IBV_ACCESS_LOCAL_WRITE);
 
 	if (mr) {
 		verbs.dereg_mr(mr);
@@ -224,23 +227,11 @@ static void cannot_open(const struct verbs_device *device, int err)
 				  strerror(err));
 }
 
-static bool has_connections(const struct verbs_device *device)
-{
-	enum ibv_transport_type type = device->ibv->transport_type;
-
-	if (type == IBV_TRANSPORT_IB || type == IBV_TRANSPORT_IWARP)
-		return true;
-	verbs_missing_add(device->name, 0, -FI_ENODEV,
-			  "%s has no reliable connections that librdmacm sets up (transport %d)",
-			  device->name, (int)type);
-	return false;
-}
-
 /* May this device be used at all?  If not, it is not looked at again. */
 static bool is_wanted(const struct verbs_device *device)
 {
 	if (hm_list_selects(hm_param_str(HM_PARAM_VERBS_DEVICES), device->name))
-		return has_connections(device);
+		return true;
 	verbs_missing_add(device->name, 0, -FI_ENODEV, "%s is left out by HMREG_VERBS_DEVICES=%s",
 			  device->name, hm_param_str(HM_PARAM_VERBS_DEVICES));
 	return false;

@@ -16,7 +16,7 @@
 
 #define VERBS_NAME 64 /* room for a device's name */
 
-/* An address of a port; librdmacm has bound it to this very port. */
+/* An address of a port; librdmacm has bound it to this very port.  len 0: only a GID, if that. */
 struct verbs_address {
 	struct sockaddr_storage addr;
 	socklen_t len;
@@ -32,6 +32,10 @@ struct verbs_address {
 int verbs_addresses_of(const struct verbs_device *device, struct ibv_context *context,
 		       uint8_t number, const struct ibv_port_attr *attr,
 		       struct verbs_address found[2], size_t *count);
+
+/* The GID that queue pairs of a program's own do best with, in an address without one; or none. */
+void verbs_gid_of(const struct verbs_device *device, struct ibv_context *context, uint8_t number,
+		  const struct ibv_port_attr *attr, struct verbs_address *out);
 
 /*
  * Which device and port librdmacm gives an identifier that is bound to addr.  0, or an errno; name is

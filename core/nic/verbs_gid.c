@@ -236,6 +236,35 @@ static int choose(const struct candidates *list, sa_family_t family,
 	return 0;
 }
 
+void verbs_gid_of(const struct verbs_device *device, struct ibv_context *context, uint8_t number,
+		  const struct ibv_port_attr *attr, struct verbs_address *out)
+{
+	struct candidates list = { 0 };
+	const struct candidate *best = NULL;
+
+	memset(out, 0, sizeof(*out));
+	if (attr->link_layer == IBV_LINK_LAYER_ETHERNET &&
+	    device->ibv->transport_type == IBV_TRANSPORT_IB)
+		add_gids(&list, context, number, attr);
+	for (size_t i = 0; i < list.count; i++) {
+		const struct candidate *entry = &list.entry[i];
+		bool ipv4 = entry->address.addr.ss_family == AF_INET;
+
+		/* where both do, IPv4: frames to ::1 go nowhere on the loopback interface */
+		if (!best || entry->rank < best->rank ||
+		    (entry->rank == best->rank && ipv4 && best->address.addr.ss_family != AF_INET))
+			best = entry;
+	}
+	if (best) {
+		out->gid_index = best->address.gid_index;
+		out->gid = best->address.gid;
+		out->gid_type = best->address.gid_type;
+	} else {
+		set_gid(out, context, number, attr);
+	}
+	free(list.entry);
+}
+
 int verbs_addresses_of(const struct verbs_device *device, struct ibv_context *context,
 		       uint8_t number, const struct ibv_port_attr *attr,
 		       struct verbs_address found[2], size_t *count)

@@ -188,12 +188,27 @@ static int explain_unlisted(const char *name)
 	return -FI_ENODEV;
 }
 
-int verbs_port_missing(const char *domain_name)
+/* The port of this number, if it is listed. */
+static const struct nic_port *listed_port(const char *device, unsigned number)
 {
 	const struct nic_port *ports;
+	const struct verbs_port *port;
+	size_t count;
+
+	verbs_ports(&ports, &count);
+	port = verbs_port_of(ports);
+	for (size_t i = 0; i < count; i++) {
+		if (port[i].number == number && strcmp(port[i].device->name, device) == 0)
+			return &port[i].port;
+	}
+	return NULL;
+}
+
+int verbs_port_missing(const char *domain_name)
+{
+	const struct nic_port *port;
 	char device[VERBS_NAME];
 	unsigned number;
-	size_t count;
 	int ret;
 
 	if (!domain_name || !hm_param_bool(HM_PARAM_VERBS_ENABLE))
@@ -201,7 +216,12 @@ int verbs_port_missing(const char *domain_name)
 	number = split_name(domain_name, device);
 	if (!number)
 		return -FI_ENODATA;
-	verbs_ports(&ports, &count);
+	port = listed_port(device, number);
+	if (port) {
+		HM_WARN(FI_LOG_CORE, "port %u of %s has the name %s", number, device,
+			port->domain_name);
+		return -FI_ENODATA;
+	}
 	ret = explain_missing(device, number);
 	if (ret)
 		return ret;

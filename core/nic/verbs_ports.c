@@ -3,6 +3,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,8 +22,10 @@
 
 #define BASE_CAPS                                                                                  \
 	(FI_MSG | FI_RMA | FI_SEND | FI_RECV | FI_READ | FI_WRITE | FI_REMOTE_READ |               \
-	 FI_REMOTE_WRITE | FI_SOURCE | FI_DIRECTED_RECV | FI_FENCE | FI_LOCAL_COMM |               \
-	 FI_REMOTE_COMM)
+	 FI_REMOTE_WRITE | FI_SOURCE | FI_DIRECTED_RECV | FI_FENCE)
+
+/* Of a port without endpoints: what registration and a program's own queue pairs can have. */
+#define REGISTRATION_CAPS (FI_LOCAL_COMM | FI_REMOTE_COMM)
 
 /*
  * All that one endpoint asks of another goes over one reliable connection, posted in the order of the
@@ -62,8 +65,7 @@ static size_t at_most(int count, size_t limit)
 	return count > 0 && (size_t)count < limit ? (size_t)count : limit;
 }
 
-static void fill_limits(struct nic_port *port, const struct verbs_device *device,
-			const struct ibv_port_attr *attr)
+static void fill_registration_limits(struct nic_port *port, const struct verbs_device *device)
 {
 	size_t regions = hm_param_size(HM_PARAM_MR_MAX_COUNT);
 
@@ -71,6 +73,12 @@ static void fill_limits(struct nic_port *port, const struct verbs_device *device
 		regions = HM_KEY_CAPACITY_MAX;
 	port->mr_key_size = sizeof(uint64_t);
 	port->mr_iov_limit = NIC_IOV_MAX;
+	port->max_mr_count = at_most(device->attr.max_mr, regions);
+}
+
+static void fill_endpoint_limits(struct nic_port *port, const struct verbs_device *device,
+				 const struct ibv_port_attr *attr)
+{
 	port->max_msg_size = attr->max_msg_sz ? attr->max_msg_sz : UINT32_C(1) << 30;
 	port->inject_size = VERBS_FRAME;
 	port->iov_limit = NIC_IOV_MAX;
@@ -78,22 +86,41 @@ static void fill_limits(struct nic_port *port, const struct verbs_device *device
 	port->tx_size = 256;
 	port->rx_size = 1024;
 	port->cq_data_size = sizeof(uint32_t); /* what a work request carries */
-	port->max_mr_count = at_most(device->attr.max_mr, regions);
 	/* each has a shared receive queue, a completion queue and one of 64,511 ports */
 	port->ep_count = at_most(device->attr.max_srq, at_most(device->attr.max_cq, 64511));
 	port->msg_order = ORDER;
 }
 
 static const char *link_of(const struct verbs_device *device, const struct ibv_port_attr *attr,
-			   uint32_t gid_type)
+			   const struct verbs_address *address)
 {
+	bool ethernet = attr->link_layer == IBV_LINK_LAYER_ETHERNET;
+
 	if (device->ibv->transport_type == IBV_TRANSPORT_IWARP)
 		return "iWARP";
-	if (attr->link_layer != IBV_LINK_LAYER_ETHERNET)
+	if (device->ibv->transport_type != IBV_TRANSPORT_IB)
+		return ethernet ? "Ethernet" : "unspecified";
+	if (!ethernet)
 		return "InfiniBand";
-	return gid_type == IBV_GID_TYPE_ROCE_V2 ? "RoCE v2" : "RoCE v1";
+	if (address->gid_index < 0)
+		return "RoCE";
+	return address->gid_type == IBV_GID_TYPE_ROCE_V2 ? "RoCE v2" : "RoCE v1";
 }
 
+/* What endpoints need beside all that is there for registration. */
+static void fill_endpoints(struct nic_port *port, const struct verbs_device *device,
+			   const struct ibv_port_attr *attr, const struct verbs_address *address)
+{
+	port->caps |= BASE_CAPS;
+	port->caps |= device->can & HMREG_CAN_ATOMICS ? FI_ATOMIC : 0;
+	port->addr_format = address->addr.ss_family == AF_INET ? FI_SOCKADDR_IN : FI_SOCKADDR_IN6;
+	port->protocol = device->ibv->transport_type == IBV_TRANSPORT_IWARP
+				 ? FI_PROTO_IWARP
+				 : FI_PROTO_RDMA_CM_IB_RC;
+	fill_endpoint_limits(port, device, attr);
+}
+
+/* out->port says already whether there are endpoints. */
 static int fill_port(struct verbs_port *out, struct verbs_device *device, uint8_t number,
 		     const struct ibv_port_attr *attr, const struct verbs_address *address)
 {
@@ -113,22 +140,19 @@ static int fill_port(struct verbs_port *out, struct verbs_device *device, uint8_
 		free((void *)(uintptr_t)port->nic); /* first in its allocation */
 		return -FI_ENOMEM;
 	}
-	port->caps = BASE_CAPS;
-	port->caps |= device->can & HMREG_CAN_ATOMICS ? FI_ATOMIC : 0;
+	port->caps = REGISTRATION_CAPS;
 	port->caps |= device->can & HMREG_CAN_DMABUF ? FI_HMEM : 0;
-	port->optional_caps = port->caps & (FI_SOURCE | FI_DIRECTED_RECV | FI_FENCE | FI_HMEM);
-	port->addr_format = address->addr.ss_family == AF_INET ? FI_SOCKADDR_IN : FI_SOCKADDR_IN6;
-	port->protocol = device->ibv->transport_type == IBV_TRANSPORT_IWARP
-				 ? FI_PROTO_IWARP
-				 : FI_PROTO_RDMA_CM_IB_RC;
 	fill_modes(port, device);
-	fill_limits(port, device, attr);
+	fill_registration_limits(port, device);
+	if (!port->no_endpoints)
+		fill_endpoints(port, device, attr, address);
+	port->optional_caps = port->caps & (FI_SOURCE | FI_DIRECTED_RECV | FI_FENCE | FI_HMEM);
 	out->device = device;
 	out->number = number;
 	out->gid_index = address->gid_index;
 	out->addr = address->addr;
 	out->addr_len = address->len;
-	out->link = link_of(device, attr, address->gid_type);
+	out->link = link_of(device, attr, address);
 	return 0;
 }
 
@@ -158,35 +182,135 @@ static const char *state_name(enum ibv_port_state state)
 	}
 }
 
-static void no_addresses(const struct verbs_device *device, uint8_t number,
-			 const struct ibv_port_attr *attr, int err)
+/* Why endpoints do not work over a port on which regions do. */
+struct obstacle {
+	int code;
+	char why[320]; /* "": nothing is in the way */
+};
+
+static void obstruct(struct obstacle *out, int code, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+
+static void obstruct(struct obstacle *out, int code, const char *fmt, ...)
+{
+	va_list args;
+
+	out->code = code;
+	va_start(args, fmt);
+	vsnprintf(out->why, sizeof(out->why), fmt, args);
+	va_end(args);
+}
+
+static void no_addresses(uint8_t number, const struct ibv_port_attr *attr, int err,
+			 struct obstacle *out)
 {
 	if (err == EACCES || err == EPERM)
-		verbs_missing_add(device->name, number, -FI_EACCES,
-				  "%s: no permission to open /dev/infiniband/rdma_cm",
-				  device->name);
+		obstruct(out, -FI_EACCES,
+			 "no permission to open /dev/infiniband/rdma_cm, which endpoints need");
 	else if (err)
-		verbs_missing_add(
-			device->name, number, -FI_ENODEV,
-			"%s: librdmacm does not work (%s): is the module rdma_ucm loaded, "
-			"and /dev/infiniband/rdma_cm there?",
-			device->name, strerror(err));
+		obstruct(out, -FI_ENODEV,
+			 "librdmacm, which endpoints need, does not work (%s): is the module "
+			 "rdma_ucm loaded, and /dev/infiniband/rdma_cm there?",
+			 strerror(err));
 	else
-		verbs_missing_add(
-			device->name, number, -FI_ENODEV,
-			"%s: port %u has no %s that librdmacm finds it by: give its network "
-			"interface%s an IP address",
-			device->name, number,
-			attr->link_layer == IBV_LINK_LAYER_ETHERNET ? "GID" : "address",
-			attr->link_layer == IBV_LINK_LAYER_INFINIBAND ? " (IPoIB)" : "");
+		obstruct(
+			out, -FI_ENODATA,
+			"port %u has no IP address that rdma_cm finds it by, which endpoints need: "
+			"give its network interface%s one, not a loopback address, and start the "
+			"program again",
+			number, attr->link_layer == IBV_LINK_LAYER_INFINIBAND ? " (IPoIB)" : "");
+}
+
+/* What keeps endpoints from working whatever the addresses. */
+static void no_connections(const struct verbs_device *device, struct obstacle *out)
+{
+	enum ibv_transport_type type = device->ibv->transport_type;
+
+	if (type != IBV_TRANSPORT_IB && type != IBV_TRANSPORT_IWARP)
+		obstruct(out, -FI_ENODATA,
+			 "the device has no reliable connections that rdma_cm sets up (transport "
+			 "%d), which endpoints need: use queue pairs of its own kind",
+			 (int)type);
+	else if (!(device->can & HMREG_CAN_SRQ))
+		obstruct(out, -FI_ENODATA,
+			 "the device has no shared receive queues, which endpoints need");
+}
+
+static int add_found(struct verbs_port_list *list, struct verbs_device *device, uint8_t number,
+		     const struct ibv_port_attr *attr, const struct verbs_address *found,
+		     size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		struct verbs_port port = { .port.alternate = i > 0 };
+		int ret = fill_port(&port, device, number, attr, &found[i]);
+
+		if (!ret)
+			ret = append(list, &port);
+		if (ret)
+			return ret;
+	}
+	return 0;
+}
+
+static int add_without_endpoints(struct verbs_port_list *list, struct verbs_device *device,
+				 struct ibv_context *context, uint8_t number,
+				 const struct ibv_port_attr *attr, const struct obstacle *obstacle)
+{
+	char *why = strdup(obstacle->why); /* the process's, like the port */
+	struct verbs_port port = { .port.no_endpoints = why,
+				   .port.no_endpoints_code = obstacle->code };
+	struct verbs_address address;
+	int ret;
+
+	if (!why)
+		return -FI_ENOMEM;
+	verbs_gid_of(device, context, number, attr, &address);
+	ret = fill_port(&port, device, number, attr, &address);
+	if (ret) {
+		free(why);
+		return ret;
+	}
+	HM_INFO(FI_LOG_CORE, "%s is for registration alone: %s", port.port.domain_name, why);
+	return append(list, &port);
+}
+
+/* Errors of a process that is short of something now; the port is looked at again another time. */
+static bool is_passing(int err)
+{
+	return err == EMFILE || err == ENFILE || err == ENOMEM || err == ENOBUFS;
+}
+
+static int add_active_port(struct verbs_port_list *list, struct verbs_device *device,
+			   struct ibv_context *context, uint8_t number,
+			   const struct ibv_port_attr *attr)
+{
+	struct obstacle obstacle = { 0 };
+	struct verbs_address found[2];
+	size_t count;
+	int err;
+
+	no_connections(device, &obstacle);
+	if (!*obstacle.why) {
+		err = verbs_addresses_of(device, context, number, attr, found, &count);
+		if (is_passing(err)) {
+			verbs_missing_add(device->name, number, -FI_ENODEV,
+					  "%s: port %u cannot be asked for its address now: %s",
+					  device->name, number, strerror(err));
+			return 0;
+		}
+		if (err || count == 0)
+			no_addresses(number, attr, err ? verbs_file_error("rdma_cm", err) : 0,
+				     &obstacle);
+	}
+	if (*obstacle.why)
+		return add_without_endpoints(list, device, context, number, attr, &obstacle);
+	return add_found(list, device, number, attr, found, count);
 }
 
 static int add_port(struct verbs_port_list *list, struct verbs_device *device,
 		    struct ibv_context *context, uint8_t number)
 {
-	struct verbs_address found[2];
 	struct ibv_port_attr attr;
-	size_t count;
 	int err = verbs_query_port(context, number, &attr);
 
 	if (err) {
@@ -203,23 +327,7 @@ static int add_port(struct verbs_port_list *list, struct verbs_device *device,
 			device->name, number, state_name(attr.state));
 		return 0;
 	}
-	err = verbs_addresses_of(device, context, number, &attr, found, &count);
-	if (err || count == 0) {
-		if (err)
-			err = verbs_file_error("rdma_cm", err);
-		no_addresses(device, number, &attr, err);
-		return 0;
-	}
-	for (size_t i = 0; i < count; i++) {
-		struct verbs_port port = { .port.alternate = i > 0 };
-		int ret = fill_port(&port, device, number, &attr, &found[i]);
-
-		if (!ret)
-			ret = append(list, &port);
-		if (ret)
-			return ret;
-	}
-	return 0;
+	return add_active_port(list, device, context, number, &attr);
 }
 
 static bool is_listed(const struct verbs_port_list *list, const struct verbs_device *device,
@@ -257,6 +365,8 @@ int verbs_port_address(const struct nic_port *port, void *addr, size_t *len)
 	const struct verbs_port *vp = verbs_port_of(port);
 	size_t room = *len;
 
+	if (port->no_endpoints)
+		return -FI_ENOSYS;
 	memcpy(addr, &vp->addr, room < vp->addr_len ? room : vp->addr_len);
 	*len = vp->addr_len;
 	return room < vp->addr_len ? -FI_ETOOSMALL : 0;
@@ -302,7 +412,7 @@ static bool has_route(const struct verbs_port *port, const struct sockaddr_stora
 static bool take_address(const struct verbs_port *port, const void *addr, size_t len,
 			 struct sockaddr_storage *out)
 {
-	if (len < port->addr_len)
+	if (port->port.no_endpoints || len < port->addr_len)
 		return false;
 	memset(out, 0, sizeof(*out));
 	memcpy(out, addr, port->addr_len);
@@ -360,7 +470,8 @@ int verbs_port_describe(const struct nic_port *port, struct hmreg_device *out)
 	out->path = device->path;
 	out->port = vp->number;
 	out->gid_index = vp->gid_index;
-	out->can = device->can;
+	out->can = device->can | (port->no_endpoints ? 0 : HMREG_CAN_ENDPOINTS);
+	out->endpoints_reason = port->no_endpoints ? port->no_endpoints : "";
 	out->mr_mode = port->mr_mode;
 	out->mr_mode_kept = port->mr_mode_kept;
 	out->max_mr_size = device->max_mr_size;

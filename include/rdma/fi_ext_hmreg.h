@@ -106,14 +106,15 @@ struct ibv_mr;
 #define HMREG_CAN_ATOMICS	     (1ULL << 10) /* 8-byte fetch-add and compare-swap */
 #define HMREG_CAN_SRQ		     (1ULL << 11)
 #define HMREG_CAN_PREFETCH	     (1ULL << 12) /* ibv_advise_mr */
+#define HMREG_CAN_ENDPOINTS	     (1ULL << 13) /* not set: the port is for registration alone */
 
 /* What a NIC port can do and how much.  Strings are constant and live as long as the process. */
 struct hmreg_device {
-	size_t size;		   /* set by the caller to sizeof(struct hmreg_device) */
-	const char *name;	   /* as in fi_domain_attr.name */
-	const char *kind;	   /* "verbs" or "sw" */
-	const char *link;	   /* "RoCE v2", "InfiniBand", "iWARP", "in process" */
-	const char *pci;	   /* address in sysfs form, "" where there is none */
+	size_t size;	  /* set by the caller to sizeof(struct hmreg_device) */
+	const char *name; /* as in fi_domain_attr.name */
+	const char *kind; /* "verbs" or "sw" */
+	const char *link; /* "RoCE v2", "InfiniBand", "iWARP", "unspecified", "in process", ... */
+	const char *pci;  /* address in sysfs form, "" where there is none */
 	const char *dmabuf_reason; /* "" with HMREG_CAN_DMABUF, else why not */
 	const char *path; /* IOMMU and ACS between the device and memory, as far as readable */
 	uint32_t port;	  /* number on the device, from 1; 0: software */
@@ -123,7 +124,8 @@ struct hmreg_device {
 	int mr_mode_kept; /* bits that it can do without, but keeps where a program offers them */
 	uint64_t max_mr_size, max_mr, max_mw, max_qp, max_srq, max_cq, max_sge, max_qp_wr;
 	uint64_t max_rd_atomic;
-	const char *indirect_reason; /* "" with HMREG_CAN_INDIRECT_KEYS, else why not */
+	const char *indirect_reason;  /* "" with HMREG_CAN_INDIRECT_KEYS, else why not */
+	const char *endpoints_reason; /* "" with HMREG_CAN_ENDPOINTS, else why not and what to do */
 };
 
 /* Operations of a fabric: fi_open_ops(&fabric->fid, HMREG_FABRIC_OPS, 0, (void **) &ops, NULL). */

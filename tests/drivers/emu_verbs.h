@@ -16,8 +16,10 @@
  *   open=0                an error code: ibv_open_device fails with it
  *   port=active           active, init or down
  *   gids=all              all, v4 (no IPv6), v1 (RoCE v1 only), mixed (a v1 and a v2 entry each) or none
- *   link=ethernet         ethernet or ib
- *   transport=ib          ib or iwarp
+ *   bind=1                librdmacm finds the device by its addresses; 0: by none, as on the loopback interface
+ *   link=ethernet         ethernet, ib or other
+ *   transport=ib          ib, iwarp or other: no reliable connections, and nothing that librdmacm knows
+ *   remote=1              regions may be open to peers (0: those rights are unsupported)
  *   atomic=1              8-byte atomics: 0 none, 1 atomic within the device, 2 with the CPU's too
  *   odp=0                 on-demand paging: 0 none, 1 explicit, 2 whole address space as well
  *   rereg=0               ibv_rereg_mr: 0 unsupported, 1 keys stay, 2 a changed translation changes keys

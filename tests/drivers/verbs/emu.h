@@ -122,7 +122,8 @@ enum emu_gids {
 #define EMU_RLIMIT    (UINT64_MAX - 1)
 
 struct emu_config {
-	uint64_t list, open, port, gids, link, transport, atomic, odp, rereg, zero_based, relaxed;
+	uint64_t list, open, port, gids, link, transport, bind, remote, atomic, odp, rereg,
+		zero_based, relaxed;
 	uint64_t dmabuf, mw, query_ex, advise, null, memlock, removed_dereg, indirect;
 	uint64_t devx, grh, lid;
 	uint64_t max_mr_size, max_mr, max_mw, max_pd, max_cq, max_cqe, max_qp, max_qp_wr, max_sge;

@@ -31,10 +31,12 @@ static const struct word gid_words[] = { { "all", EMU_GIDS_ALL },   { "v4", EMU_
 					 { "v1", EMU_GIDS_V1 },	    { "mixed", EMU_GIDS_MIXED },
 					 { "none", EMU_GIDS_NONE }, { NULL, 0 } };
 static const struct word link_words[] = { { "ethernet", IBV_LINK_LAYER_ETHERNET },
+					  { "other", IBV_LINK_LAYER_UNSPECIFIED },
 					  { "ib", IBV_LINK_LAYER_INFINIBAND },
 					  { NULL, 0 } };
 static const struct word transport_words[] = { { "ib", IBV_TRANSPORT_IB },
 					       { "iwarp", IBV_TRANSPORT_IWARP },
+					       { "other", IBV_TRANSPORT_UNSPECIFIED },
 					       { NULL, 0 } };
 static const struct word memlock_words[] = { { "unlimited", EMU_UNLIMITED },
 					     { "rlimit", EMU_RLIMIT },
@@ -65,6 +67,8 @@ static const struct setting settings[] = {
 	WORDS(transport, IBV_TRANSPORT_IB, transport_words),
 	WORDS(memlock, EMU_UNLIMITED, memlock_words),
 	WORDS(removed_dereg, EIO, error_words),
+	NUMBER(bind, 1),
+	NUMBER(remote, 1),
 	NUMBER(atomic, 1),
 	NUMBER(odp, 0),
 	NUMBER(rereg, 0),

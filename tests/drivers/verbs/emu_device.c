@@ -67,6 +67,12 @@ unsigned int emu_device_gid_index(const struct emu_device *device, const union i
 	return index;
 }
 
+/* Is it one that the connection manager knows? */
+static bool known_to_cm(const struct emu_device *device)
+{
+	return device->config.bind && device->config.transport != IBV_TRANSPORT_UNSPECIFIED;
+}
+
 struct emu_device *emu_device_by_addr(const struct sockaddr *addr)
 {
 	union ibv_gid gid;
@@ -77,7 +83,8 @@ struct emu_device *emu_device_by_addr(const struct sockaddr *addr)
 	for (unsigned int i = 0; i < EMU_DEVICES; i++) {
 		struct emu_device *device = &emu.devices[i];
 
-		if (!device->removed && emu_device_gid_index(device, &gid) < EMU_GIDS)
+		if (!device->removed && known_to_cm(device) &&
+		    emu_device_gid_index(device, &gid) < EMU_GIDS)
 			return device;
 	}
 	return NULL;
@@ -120,15 +127,17 @@ static void device_set_up(struct emu_device *device, unsigned int index,
 			  const struct emu_config *config)
 {
 	struct ibv_device *ibv = &device->ibv;
-	bool iwarp = config->transport == IBV_TRANSPORT_IWARP;
+	enum ibv_transport_type transport = (enum ibv_transport_type)(int64_t)config->transport;
 
 	if (!device->contexts.next)
 		hm_list_init(&device->contexts);
 	device->config = *config;
 	device->index = index;
 	device->port_state = (enum ibv_port_state)config->port;
-	ibv->node_type = iwarp ? IBV_NODE_RNIC : IBV_NODE_CA;
-	ibv->transport_type = iwarp ? IBV_TRANSPORT_IWARP : IBV_TRANSPORT_IB;
+	ibv->node_type = transport == IBV_TRANSPORT_IB	    ? IBV_NODE_CA
+			 : transport == IBV_TRANSPORT_IWARP ? IBV_NODE_RNIC
+							    : IBV_NODE_UNSPECIFIED;
+	ibv->transport_type = transport;
 	snprintf(ibv->name, sizeof(ibv->name), "emu%u", index);
 	snprintf(ibv->dev_name, sizeof(ibv->dev_name), "uverbs%u", index);
 	set_gids(device);

@@ -80,6 +80,10 @@ static int check_access(const struct emu_config *config, unsigned int access)
 	if ((access & (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)) &&
 	    !(access & IBV_ACCESS_LOCAL_WRITE))
 		return EINVAL;
+	if ((access &
+	     (IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)) &&
+	    !config->remote)
+		return EOPNOTSUPP;
 	if ((access & IBV_ACCESS_ON_DEMAND) && !config->odp)
 		return EINVAL;
 	if ((access & IBV_ACCESS_ZERO_BASED) && !config->zero_based)

@@ -113,7 +113,7 @@ static int create_check(const struct emu_context *ctx, const struct ibv_qp_init_
 {
 	if (ctx->device->removed)
 		return EIO;
-	if (init->qp_type != IBV_QPT_RC)
+	if (init->qp_type != IBV_QPT_RC || ctx->config.transport == IBV_TRANSPORT_UNSPECIFIED)
 		return EOPNOTSUPP;
 	if (!init->send_cq || !init->recv_cq)
 		return EINVAL;

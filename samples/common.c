@@ -30,26 +30,49 @@ int sample_fail(const char *call, ssize_t ret)
 	return (int)ret;
 }
 
+/* Hints for this domain, or any; NULL: no memory. */
+static struct fi_info *make_hints(const char *domain, uint64_t caps)
+{
+	struct fi_info *hints = fi_allocinfo();
+
+	if (!hints)
+		return NULL;
+	hints->caps = caps;
+	hints->domain_attr->mr_mode = SAMPLE_MR_MODES;
+	if (domain) {
+		hints->domain_attr->name = strdup(domain);
+		if (!hints->domain_attr->name) {
+			fi_freeinfo(hints);
+			return NULL;
+		}
+	}
+	return hints;
+}
+
 int sample_find_at(const char *domain, uint64_t caps, const char *node, const char *service,
 		   uint64_t flags, struct fi_info **info)
 {
-	struct fi_info *hints = fi_allocinfo();
-	int ret = -FI_ENOMEM;
+	struct fi_info *hints = make_hints(domain, caps);
+	int ret;
 
 	if (!hints)
-		return ret;
-	hints->caps = caps;
+		return -FI_ENOMEM;
 	hints->ep_attr->type = FI_EP_RDM;
-	hints->domain_attr->mr_mode = SAMPLE_MR_MODES;
 	/* A completion then means that the bytes are in the target's memory. */
 	hints->tx_attr->op_flags = FI_DELIVERY_COMPLETE;
-	if (domain) {
-		hints->domain_attr->name = strdup(domain);
-		if (!hints->domain_attr->name)
-			goto free_hints;
-	}
 	ret = fi_getinfo(SAMPLE_API_VERSION, node, service, flags, hints, info);
-free_hints:
+	fi_freeinfo(hints);
+	return ret;
+}
+
+int sample_find_registration(const char *domain, uint64_t caps, struct fi_info **info)
+{
+	struct fi_info *hints = make_hints(domain, caps);
+	int ret;
+
+	if (!hints)
+		return -FI_ENOMEM;
+	ret = fi_getinfo(SAMPLE_API_VERSION, NULL, NULL, 0, hints, info);
 	fi_freeinfo(hints);
 	return ret;
 }
@@ -104,7 +127,8 @@ int sample_open(struct sample_end *end, const struct fi_info *info, uint64_t cq_
 		sample_fail("fi_domain", ret);
 		goto close_all;
 	}
-	ret = open_endpoint(end, cq_flags);
+	if (end->info->ep_attr->type != FI_EP_UNSPEC)
+		ret = open_endpoint(end, cq_flags);
 	if (ret)
 		goto close_all;
 	return 0;

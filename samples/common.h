@@ -73,11 +73,16 @@ int sample_find(const char *domain, uint64_t caps, struct fi_info **info);
  */
 int sample_find_at(const char *domain, uint64_t caps, const char *node, const char *service,
 		   uint64_t flags, struct fi_info **info);
+/*
+ * The same for a program that registers memory and needs no endpoint: ports that have none are found,
+ * too, behind all others.
+ */
+int sample_find_registration(const char *domain, uint64_t caps, struct fi_info **info);
 
 /*
  * Open everything up to an endpoint that is not enabled yet, so that the caller may bind counters.
  * cq_flags go to the binding of the completion queue beside FI_TRANSMIT | FI_RECV.  After a failure
- * nothing is left open.
+ * nothing is left open.  Where the port has no endpoints (FI_EP_UNSPEC), the domain is all.
  */
 int sample_open(struct sample_end *end, const struct fi_info *info, uint64_t cq_flags);
 /* sample_find() and sample_open() with the first that is found. */

@@ -84,7 +84,7 @@ int main(int argc, char **argv)
 {
 	struct sample_end end;
 	struct fi_info *info;
-	int ret = sample_find(argc > 1 ? argv[1] : NULL, FI_HMEM, &info), failed;
+	int ret = sample_find_registration(argc > 1 ? argv[1] : NULL, FI_HMEM, &info), failed;
 
 	if (ret) {
 		printf("skipped: no NIC domain %s takes dma-bufs (%s); `hmreg-info' says why\n",

@@ -73,9 +73,12 @@ static int find_device(struct taken *t, const char *domain)
 	struct fi_info *info;
 	uint64_t caps;
 
-	/* With FI_HMEM where there is: dma-bufs are part of that. */
-	for (caps = FI_RMA | FI_HMEM;; caps = FI_RMA) {
-		if (!sample_find(domain, caps, &t->list)) {
+	/*
+	 * No endpoints are asked for, so that ports are found that have none.  With FI_HMEM where there
+	 * is: dma-bufs are part of that.
+	 */
+	for (caps = FI_HMEM;; caps = 0) {
+		if (!sample_find_registration(domain, caps, &t->list)) {
 			for (info = t->list; info; info = info->next) {
 				if (take_fabric(t, info))
 					return 0;
@@ -83,7 +86,7 @@ static int find_device(struct taken *t, const char *domain)
 			fi_freeinfo(t->list);
 			t->list = NULL;
 		}
-		if (caps == FI_RMA)
+		if (!caps)
 			break;
 	}
 	printf("skipped: %s%s\n", domain ? "no RDMA device of the name " : "no RDMA device",

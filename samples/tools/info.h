@@ -61,6 +61,11 @@ struct info_capability {
 extern const struct info_capability info_capabilities[];
 extern const size_t info_capability_count;
 
+/* Why the device lacks it; "" where that is not told. */
+const char *info_why_not(const struct info_capability *c, const struct hmreg_device *device);
+/* Has the port no endpoints? */
+bool info_registers_only(const struct info_port *port);
+
 /* A figure of struct hmreg_device. */
 struct info_limit {
 	const char *key, *name;

@@ -53,7 +53,9 @@ static void device(FILE *out, const struct hmreg_device *d)
 	fputs("},\n   \"dmabuf_reason\": ", out);
 	tool_json_string(out, d->dmabuf_reason);
 	fputs(",\n   \"indirect_reason\": ", out);
-	tool_json_string(out, d->indirect_reason);
+	tool_json_string(out, d->indirect_reason ? d->indirect_reason : "");
+	fputs(",\n   \"endpoints_reason\": ", out);
+	tool_json_string(out, d->endpoints_reason ? d->endpoints_reason : "");
 	fputs(",\n   \"limits\": {", out);
 	for (limit = info_limits; limit < info_limits + info_limit_count; limit++) {
 		fputs(limit == info_limits ? "" : ", ", out);

@@ -21,6 +21,7 @@
 #define SYSTEM_DEVICES "/sys/class/infiniband"
 
 const struct info_capability info_capabilities[] = {
+	{ HMREG_CAN_ENDPOINTS, "endpoints", "endpoints", "FI_MSG, FI_RMA, FI_ATOMIC" },
 	{ HMREG_CAN_DMABUF, "dmabuf", "dma-buf regions", "FI_HMEM, FI_MR_DMABUF" },
 	{ HMREG_CAN_ZERO_BASED, "zero_based", "zero-based regions", "FI_MR_VIRT_ADDR not needed" },
 	{ HMREG_CAN_ON_DEMAND, "on_demand", "on-demand paging", "FI_MR_ALLOCATED not needed" },
@@ -183,9 +184,25 @@ free_hints:
 	return ret;
 }
 
-/* What the port can do when hints ask for it. */
-static uint64_t caps_on_request(const struct fi_info *info)
+const char *info_why_not(const struct info_capability *c, const struct hmreg_device *device)
 {
+	const char *why = c->bit == HMREG_CAN_DMABUF	      ? device->dmabuf_reason
+			  : c->bit == HMREG_CAN_INDIRECT_KEYS ? device->indirect_reason
+			  : c->bit == HMREG_CAN_ENDPOINTS     ? device->endpoints_reason
+							      : "";
+
+	return why ? why : "";
+}
+
+bool info_registers_only(const struct info_port *port)
+{
+	return port->described && !(port->device.can & HMREG_CAN_ENDPOINTS);
+}
+
+/* What the port can do when hints ask for it. */
+static uint64_t caps_on_request(const struct info_port *port)
+{
+	const struct fi_info *info = port->info;
 	static const uint64_t bits[] = { FI_RMA_EVENT, FI_SOURCE, FI_DIRECTED_RECV, FI_FENCE,
 					 FI_HMEM,      FI_TAGGED, FI_MULTI_RECV,    FI_SHARED_AV };
 	uint64_t found = 0;
@@ -194,8 +211,9 @@ static uint64_t caps_on_request(const struct fi_info *info)
 	size_t i;
 
 	for (i = 0; i < sizeof(bits) / sizeof(bits[0]); i++) {
-		if (info->caps & bits[i] || ask(info->domain_attr->name, info->addr_format, bits[i],
-						&list, unwanted, sizeof(unwanted)))
+		if (info->caps & bits[i] || (info_registers_only(port) && bits[i] != FI_HMEM) ||
+		    ask(info->domain_attr->name, info->addr_format, bits[i], &list, unwanted,
+			sizeof(unwanted)))
 			continue;
 		found |= bits[i];
 		fi_freeinfo(list);
@@ -258,7 +276,7 @@ static int add_ports(struct info_ports *ports, const struct fi_info *list)
 		ret = describe(more);
 		if (ret)
 			return ret;
-		more->on_request = caps_on_request(info);
+		more->on_request = caps_on_request(more);
 	}
 	return 0;
 }

@@ -78,26 +78,20 @@ static void print_limit(FILE *out, const char *name, uint64_t value, bool bytes)
 		fprintf(out, LABEL "%llu\n", name, (unsigned long long)value);
 }
 
-/* Why the device has not got this; "": there is no more to say. */
-static const char *why_not(const struct hmreg_device *device, uint64_t capability)
-{
-	return capability == HMREG_CAN_DMABUF	       ? device->dmabuf_reason
-	       : capability == HMREG_CAN_INDIRECT_KEYS ? device->indirect_reason
-						       : "";
-}
-
 /* What the hardware has and has not; it makes no sense for software. */
 static void print_capabilities(FILE *out, const struct hmreg_device *device)
 {
 	const struct info_capability *c;
+	const char *why;
 	bool has;
 
 	fprintf(out, "\n  %-26s%-5s%s\n", "capability", "has", "what it decides");
 	for (c = info_capabilities; c < info_capabilities + info_capability_count; c++) {
 		has = device->can & c->bit;
 		fprintf(out, LABEL "%-5s%s\n", c->name, has ? "yes" : "no", c->decides);
-		if (!has && *why_not(device, c->bit))
-			fprintf(out, "%*swhy not: %s\n", INDENT + 5, "", why_not(device, c->bit));
+		why = info_why_not(c, device);
+		if (!has && *why)
+			fprintf(out, "%*swhy not: %s\n", INDENT + 5, "", why);
 	}
 }
 
@@ -114,6 +108,8 @@ static void print_limits(FILE *out, const struct info_port *port)
 		print_limit(out, "regions", info->domain_attr->mr_cnt, false);
 	print_limit(out, "buffers per region", info->domain_attr->mr_iov_limit, false);
 	print_limit(out, "key size", info->domain_attr->mr_key_size, true);
+	if (info_registers_only(port))
+		return;
 	print_limit(out, "largest message", info->ep_attr->max_msg_size, true);
 	print_limit(out, "largest injected message", info->tx_attr->inject_size, true);
 }

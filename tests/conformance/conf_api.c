@@ -117,7 +117,7 @@ static void api_05_bad_range_einval(struct conf *c)
 		{ { buf, 64 }, 1, "offset" },
 		{ { buf, 64 }, UINT64_MAX, "offset" },
 	};
-	struct conf_end *end = conf_open(c, NULL);
+	struct conf_end *end = conf_open_for_regions(c);
 
 	for (size_t i = 0; i < count_of(bad); i++) {
 		struct request r = { .iov = &bad[i].iov,
@@ -139,7 +139,7 @@ static void api_05_bad_vector_einval(struct conf *c)
 			   wrapping_second[] = { { buf, 32 }, { (void *)TOP, 32 } },
 			   long_sum[] = { { (void *)1, SIZE_MAX / 2 + 1 },
 					  { (void *)2, SIZE_MAX / 2 + 1 } };
-	struct conf_end *end = conf_open(c, NULL);
+	struct conf_end *end = conf_open_for_regions(c);
 	size_t limit = end->info->domain_attr->mr_iov_limit;
 	const struct {
 		const struct iovec *iov;
@@ -169,7 +169,7 @@ static void api_05_bad_vector_einval(struct conf *c)
 static void api_05_unknown_access_einval(struct conf *c)
 {
 	struct iovec iov = { conf_alloc(c, 64), 64 };
-	struct conf_end *end = conf_open(c, NULL);
+	struct conf_end *end = conf_open_for_regions(c);
 
 	for (unsigned int bit = 0; bit < 64; bit++) {
 		struct request r = {
@@ -185,7 +185,7 @@ static void api_05_unknown_access_einval(struct conf *c)
 static void api_05_bad_attributes_einval(struct conf *c)
 {
 	struct iovec iov = { conf_alloc(c, 64), 64 };
-	struct conf_end *end = conf_open(c, NULL);
+	struct conf_end *end = conf_open_for_regions(c);
 	struct fi_mr_attr good = { .mr_iov = &iov, .iov_count = 1, .access = FI_SEND }, bad = good;
 	struct fid_mr *mr = NOTHING;
 
@@ -207,7 +207,7 @@ static void api_05_bad_attributes_einval(struct conf *c)
 /* The last byte of the address space is no reason to refuse where nothing need be mapped. */
 static void api_05_range_may_end_at_top(struct conf *c)
 {
-	struct conf_end *end = conf_open(c, NULL);
+	struct conf_end *end = conf_open_for_regions(c);
 
 	conf_reg(end, (void *)(TOP - 4095), 4096, CONF_ALL);
 	conf_check_stats(end, 1, 4096, 0);

@@ -363,7 +363,7 @@ static bool system_has_page(size_t size)
 
 static void attr_03_page_size(struct conf *c)
 {
-	struct conf_end *end = conf_open(c, NULL);
+	struct conf_end *end = conf_open_for_regions(c);
 	struct iovec iov = { conf_alloc(c, 64), 64 };
 	struct fi_mr_attr attr = { .mr_iov = &iov, .iov_count = 1, .access = CONF_ALL };
 	struct fid_mr *mr;

@@ -251,7 +251,7 @@ static void api_13_api_14_not_needed(struct conf *c)
 
 static void refresh_arguments(struct conf *c)
 {
-	struct conf_end *end = conf_open(c, NULL);
+	struct conf_end *end = conf_open_for_regions(c);
 	uint8_t *buf = conf_alloc(c, 256);
 	struct conf_region *region = conf_reg(end, buf + 64, 128, CONF_ALL);
 	const struct {

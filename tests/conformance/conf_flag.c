@@ -38,7 +38,7 @@ static void expect(struct conf_end *end, const uint8_t *buf, uint64_t flags, int
 /* The software NIC cannot guarantee persistence; one that can has FI_RMA_PMEM among its capabilities. */
 static void flag_02_persistent_memory(struct conf *c)
 {
-	struct conf_end *end = conf_open(c, NULL);
+	struct conf_end *end = conf_open_for_regions(c);
 	uint8_t *buf = conf_alloc(c, 64);
 	int code = end->info->caps & FI_RMA_PMEM ? 0 : -FI_EBADFLAGS;
 
@@ -50,7 +50,7 @@ static void flags_unknown_ones(struct conf *c)
 {
 	/* one that any domain takes, and one that it may take */
 	const uint64_t good = HMREG_MR_RELAXED_ORDERING, may = FI_MR_SINGLE_USE;
-	struct conf_end *end = conf_open(c, NULL), *events = NULL;
+	struct conf_end *end = conf_open_for_regions(c), *events = NULL;
 	uint8_t *buf = conf_alloc(c, 64);
 
 	if (conf_offers(c, CONF_CAPS | FI_RMA_EVENT))

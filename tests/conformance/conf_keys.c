@@ -4,7 +4,7 @@
 
 static void api_09_key(struct conf *c)
 {
-	struct conf_end *end = conf_open(c, NULL);
+	struct conf_end *end = conf_open_for_regions(c);
 	uint8_t *buf = conf_alloc(c, 64);
 	struct fid_mr *mr;
 
@@ -21,7 +21,7 @@ static void api_09_key(struct conf *c)
 
 static void api_10_raw_attr(struct conf *c)
 {
-	struct conf_end *end = conf_open(c, NULL);
+	struct conf_end *end = conf_open_for_regions(c);
 	uint8_t *buf = conf_alloc(c, 64), raw[64], again[64];
 	struct conf_region *region = conf_reg(end, buf, 64, CONF_ALL);
 	size_t size = 0, need, mr_key_size = end->info->domain_attr->mr_key_size;

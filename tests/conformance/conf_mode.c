@@ -43,7 +43,7 @@ static void mode_02_any_range_registers(struct conf *c)
 		{ (uintptr_t)1 << 47, (size_t)1 << 47 },
 		{ 0, SIZE_MAX },
 	};
-	struct conf_end *end = conf_open(c, NULL);
+	struct conf_end *end = conf_open_for_regions(c);
 
 	for (size_t i = 0; i < count_of(ranges); i++) {
 		struct fid_mr *mr;
@@ -269,7 +269,7 @@ static void mode_05_addressing(struct conf *c)
 
 static void mode_07_requested_key_is_ignored(struct conf *c)
 {
-	struct conf_end *end = conf_open(c, NULL);
+	struct conf_end *end = conf_open_for_regions(c);
 	uint8_t *buf = conf_alloc(c, 64), raw[3][64];
 	static const uint64_t asked[] = { 7, 7, FI_KEY_NOTAVAIL };
 	struct fid_mr *mr[3];

@@ -303,6 +303,7 @@ static void objects_shared_queue(struct conf *c)
 	size_t len;
 	fi_addr_t addr[2];
 
+	conf_need_endpoints();
 	assert_ok(fi_av_open(end->domain, &av_attr, &av, NULL));
 	assert_ok(fi_cq_open(end->domain, &cq_attr, &cq, NULL));
 	for (int i = 0; i < 2; i++) {

@@ -43,7 +43,7 @@ static struct iovec range_of(uint8_t *mem, const struct hole *hole)
 
 static void mode_06_unmapped_range_efault(struct conf *c)
 {
-	struct conf_end *end = conf_open(c, NULL);
+	struct conf_end *end = conf_open_for_regions(c);
 	uint8_t *good = conf_alloc(c, 64);
 
 	for (size_t i = 0; i < count_of(holes); i++) {
@@ -76,7 +76,7 @@ static void mode_06_unmapped_range_efault(struct conf *c)
 
 static void mode_06_unmapped_range_registers(struct conf *c)
 {
-	struct conf_end *end = conf_open(c, NULL);
+	struct conf_end *end = conf_open_for_regions(c);
 
 	for (size_t i = 0; i < count_of(holes); i++) {
 		uint8_t *mem = map_pages(PAGES);
@@ -90,7 +90,7 @@ static void mode_06_unmapped_range_registers(struct conf *c)
 /* Mapped pages at the edges of unmapped ones register, and so does memory that nobody has touched. */
 static void mode_06_mapped_ranges_register(struct conf *c)
 {
-	struct conf_end *end = conf_open(c, NULL);
+	struct conf_end *end = conf_open_for_regions(c);
 	uint8_t *mem = map_pages(PAGES);
 
 	munmap(mem, page());

@@ -343,7 +343,7 @@ static struct fid_cntr *open_cntr(struct conf_end *end, enum fi_cntr_events even
 
 static void cntr_values(struct conf *c)
 {
-	struct conf_end *end = conf_open(c, NULL);
+	struct conf_end *end = conf_open_for_regions(c);
 	struct fid_cntr *cntr = open_cntr(end, FI_CNTR_EVENTS_COMP, FI_WAIT_UNSPEC);
 	struct fid_cntr *none = open_cntr(end, FI_CNTR_EVENTS_COMP, FI_WAIT_NONE);
 	struct timespec start;

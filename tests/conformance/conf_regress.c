@@ -26,7 +26,7 @@ static void api_11_wrong_base_address_is_refused(struct conf *c)
 /* Sixteen zero bytes are a well-formed key of no region: what maps them can unmap them. */
 static void api_11_zero_raw_key_can_be_unmapped(struct conf *c)
 {
-	struct conf_end *end = conf_open(c, NULL);
+	struct conf_end *end = conf_open_for_regions(c);
 	uint8_t raw[16] = { 0 };
 	uint64_t key = 0;
 
@@ -54,7 +54,7 @@ static void refuse_writing(struct conf_end *end, const void *mem, size_t len, ui
 static void reg_02_mode_06_read_only_memory(struct conf *c)
 {
 	static const size_t pages[] = { 1, 16, 17, 100 };
-	struct conf_end *end = conf_open(c, NULL);
+	struct conf_end *end = conf_open_for_regions(c);
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);
 
 	for (size_t i = 0; i < count_of(pages); i++) {
@@ -181,7 +181,7 @@ static void api_20_authorization_keys_are_refused(struct conf *c)
 /* Unknown mr_mode bits are a mistake, not something to drop. */
 static void mode_01_unknown_bits_at_the_domain(struct conf *c)
 {
-	struct conf_end *end = conf_open(c, NULL);
+	struct conf_end *end = conf_open_for_regions(c);
 	struct fid_domain *domain = NULL;
 	int mode = end->info->domain_attr->mr_mode;
 

@@ -243,6 +243,12 @@ void conf_skip(struct conf *c, const char *why)
 	abort(); /* not reached: skip() leaves the case */
 }
 
+void conf_need_endpoints(void)
+{
+	if (running && running->profile->no_endpoints)
+		conf_skip(running->conf, running->profile->no_endpoints);
+}
+
 /* After a failure: close what can be closed, so that the next case starts clean. */
 static int tear_down(void **state)
 {
@@ -282,11 +288,32 @@ static int parse_profile(const char *text, struct conf_profile *profile, char **
 	return plus && !profile->peer ? -FI_ENOMEM : 0;
 }
 
-static int get_info(const char *name, int offered, struct fi_info **info)
+/* Once more, as it is asked for in cases. */
+static int get_info(const char *name, struct conf_profile *profile)
 {
-	struct fi_info *hints = conf_hints(name, &(struct conf_opts){ .mode = offered });
-	int ret = fi_getinfo(CONF_VERSION, NULL, NULL, 0, hints, info);
+	struct conf_opts opts = { .mode = profile->offered, .no_ep = profile->no_endpoints };
+	struct fi_info *hints = conf_hints(name, &opts);
+	int ret;
 
+	fi_freeinfo(profile->info);
+	profile->info = NULL;
+	ret = fi_getinfo(CONF_VERSION, NULL, NULL, 0, hints, &profile->info);
+	fi_freeinfo(hints);
+	return ret;
+}
+
+/* For what the port is like: whatever that may be. */
+static int get_any_info(const char *name, struct conf_profile *profile)
+{
+	struct fi_info *hints = fi_allocinfo();
+	int ret = -FI_ENOMEM;
+
+	if (hints)
+		hints->domain_attr->name = strdup(name);
+	if (hints && hints->domain_attr->name) {
+		hints->domain_attr->mr_mode = CONF_MR_MODES;
+		ret = fi_getinfo(CONF_VERSION, NULL, NULL, 0, hints, &profile->info);
+	}
 	fi_freeinfo(hints);
 	return ret;
 }
@@ -302,18 +329,15 @@ static int add_profile(const char *text)
 	profile_count++;
 	ret = parse_profile(text, profile, &name);
 	if (!ret)
-		ret = get_info(name, CONF_MR_MODES, &profile->info);
-	free(name);
+		ret = get_any_info(name, profile);
 	if (!ret)
 		ret = conf_ask_port(profile);
-	if (!ret && !profile->offered) {
-		name = strdup(profile->info->domain_attr->name);
-		fi_freeinfo(profile->info);
-		profile->info = NULL;
+	if (!ret && !profile->offered)
 		profile->offered = profile->needed;
-		ret = get_info(name, profile->needed, &profile->info);
-		free(name);
-	}
+	conf_current = profile;
+	if (!ret)
+		ret = get_info(name, profile);
+	free(name);
 	if (ret)
 		return ret;
 	profile->name = profile->info->domain_attr->name;
@@ -349,6 +373,10 @@ static void first_use(struct conf *c)
 {
 	struct conf_end *a, *b;
 
+	if (c->profile->no_endpoints) {
+		conf_open(c, &(struct conf_opts){ .no_ep = true });
+		return;
+	}
 	conf_pair(c, &(struct conf_opts){ .caps = FI_MSG }, &a, &b);
 	assert_ok(fi_recv(b->ep, NULL, 0, NULL, FI_ADDR_UNSPEC, c));
 	assert_ok(fi_inject(a->ep, NULL, 0, conf_addr(a, b)));

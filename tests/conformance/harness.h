@@ -11,7 +11,8 @@
  *
  * NICs differ.  A case asks what it needs to know of the infos, of fi_query_atomic, of the domain, or of
  * the traits below, and leaves out what is not offered; a whole case that has nothing left to do is
- * skipped with its reason (conf_skip), never passed over in silence.
+ * skipped with its reason (conf_skip), never passed over in silence.  On a port that is for registration
+ * alone, those cases are left that open no endpoint: whatever else asks for one skips the case.
  *
  * Around each case the harness looks after
  *   - objects: what conf_open and conf_reg made is closed at the end, in the right order, and must be
@@ -77,6 +78,8 @@ struct conf_profile {
 	 * receiver.  Both are asked of the port (HMREG_FABRIC_OPS): its kind is "sw".
 	 */
 	bool exact, at_once;
+	/* The port is for registration alone: why it has no endpoints, else NULL. */
+	const char *no_endpoints;
 };
 
 /* One end of a conversation.  Objects that are NULL were not opened, or closed by the test. */
@@ -123,6 +126,8 @@ struct conf {
 
 /* Ends the case as skipped; why says what the NIC does not offer.  Does not return. */
 void conf_skip(struct conf *c, const char *why) __attribute__((noreturn));
+/* Skips the case where the port is for registration alone.  Whatever opens endpoints does so itself. */
+void conf_need_endpoints(void);
 /* Can an endpoint of the profile have these capabilities? */
 bool conf_offers(const struct conf *c, uint64_t caps);
 /* Skips the case where it cannot. */
@@ -183,6 +188,8 @@ struct conf_opts {
 };
 
 struct conf_end *conf_open(struct conf *c, const struct conf_opts *opts);
+/* For regions and no transfer: an endpoint only where regions are bound to one (FI_MR_ENDPOINT). */
+struct conf_end *conf_open_for_regions(struct conf *c);
 /* Two ends; b may be NULL.  Where the profile has a peer, b is on that domain. */
 void conf_pair(struct conf *c, const struct conf_opts *opts, struct conf_end **a,
 	       struct conf_end **b);
@@ -192,6 +199,7 @@ fi_addr_t conf_addr(struct conf_end *end, const struct conf_end *to);
 void conf_close_ep(struct conf_end *end);
 /* The last end, with all that belongs to it. */
 void conf_drop_end(struct conf_end *end);
+/* For an endpoint, which skips the case where there is none, or with opts->no_ep for a domain alone. */
 struct fi_info *conf_hints(const char *domain, const struct conf_opts *opts);
 struct hmreg_domain_stats conf_stats(const struct conf_end *end);
 /* The domain's figures are these. */

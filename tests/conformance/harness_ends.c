@@ -7,14 +7,24 @@
 
 /* ---- ends ---- */
 
+/* What a domain without endpoints can do. */
+#define DOMAIN_CAPS (FI_HMEM | FI_LOCAL_COMM | FI_REMOTE_COMM)
+
 struct fi_info *conf_hints(const char *domain, const struct conf_opts *opts)
 {
-	struct fi_info *hints = fi_allocinfo();
+	struct fi_info *hints;
 
+	if (!opts->no_ep)
+		conf_need_endpoints();
+	hints = fi_allocinfo();
 	assert_non_null(hints);
 	hints->caps = opts->caps ? opts->caps : CONF_CAPS;
-	hints->mode = opts->info_mode;
 	hints->ep_attr->type = FI_EP_RDM;
+	if (opts->no_ep && conf_current && conf_current->no_endpoints) {
+		hints->caps &= DOMAIN_CAPS;
+		hints->ep_attr->type = FI_EP_UNSPEC;
+	}
+	hints->mode = opts->info_mode;
 	hints->domain_attr->mr_mode = opts->mode     ? opts->mode
 				      : conf_current ? conf_current->offered
 						     : CONF_MR_MODES;
@@ -85,6 +95,8 @@ struct conf_end *conf_open(struct conf *c, const struct conf_opts *opts)
 	assert_true(c->ends < CONF_ENDS);
 	if (!opts)
 		opts = &none;
+	if (!opts->no_ep)
+		conf_need_endpoints();
 	c->ends++;
 	end->conf = c;
 	end->next_key = 1;
@@ -101,6 +113,11 @@ struct conf_end *conf_open(struct conf *c, const struct conf_opts *opts)
 	if (!opts->no_ep)
 		open_ep(end, opts);
 	return end;
+}
+
+struct conf_end *conf_open_for_regions(struct conf *c)
+{
+	return conf_open(c, &(struct conf_opts){ .no_ep = !(c->mode & FI_MR_ENDPOINT) });
 }
 
 void conf_pair(struct conf *c, const struct conf_opts *opts, struct conf_end **a,

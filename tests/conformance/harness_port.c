@@ -20,16 +20,20 @@ int conf_ask_port(struct conf_profile *profile)
 		return ret;
 	profile->needed = device.mr_mode;
 	profile->kept = device.mr_mode_kept;
+	profile->no_endpoints = device.can & HMREG_CAN_ENDPOINTS ? NULL : device.endpoints_reason;
 	profile->exact = profile->at_once = strcmp(device.kind, "sw") == 0;
 	return 0;
 }
 
 bool conf_offers(const struct conf *c, uint64_t caps)
 {
-	struct fi_info *hints = conf_hints(c->profile->name, &(struct conf_opts){ .caps = caps });
-	struct fi_info *info = NULL;
-	int ret = fi_getinfo(CONF_VERSION, NULL, NULL, 0, hints, &info);
+	struct fi_info *hints, *info = NULL;
+	int ret;
 
+	if (c->profile->no_endpoints)
+		return false;
+	hints = conf_hints(c->profile->name, &(struct conf_opts){ .caps = caps });
+	ret = fi_getinfo(CONF_VERSION, NULL, NULL, 0, hints, &info);
 	fi_freeinfo(hints);
 	fi_freeinfo(info);
 	return ret == 0;

@@ -65,7 +65,7 @@ nothing_at_all()
 capabilities_are_told()
 {
 	"$tool" "$device" >"$scratch/out" || return 1
-	for name in dma-buf zero-based on-demand prefetch 'memory windows' indirect re-registration relaxed \
+	for name in endpoints dma-buf zero-based on-demand prefetch 'memory windows' indirect re-registration relaxed \
 		atomics shared; do
 		grep -Eq "^  $name.* (yes|no)  " "$scratch/out" || {
 			echo "nothing is said about $name"
@@ -79,6 +79,19 @@ capabilities_are_told()
 	grep -q 'why not: the trial failed at opening it with DEVX: ' "$scratch/out" || return 1
 	HMREG_EMU_VERBS=indirect=1 "$tool" "$device" >"$scratch/out" || return 1
 	grep -Eq '^  indirect keys +yes ' "$scratch/out" && ! grep -q 'why not' "$scratch/out"
+}
+
+# no_endpoints SETTING REASON: the device is shown, as one for registration alone.
+no_endpoints()
+{
+	HMREG_EMU_VERBS=$1 "$tool" "$device" >"$scratch/out" 2>"$scratch/err" || return 1
+	cat "$scratch/out" "$scratch/err"
+	[ ! -s "$scratch/err" ] && grep -Eq '^  endpoints  *no  ' "$scratch/out" &&
+		grep -q "why not: .*$2" "$scratch/out" && grep -q '^  regions  *65536$' "$scratch/out" &&
+		! grep -q 'largest message' "$scratch/out" || return 1
+	HMREG_EMU_VERBS=$1 "$tool" "$device" --json >"$scratch/out" || return 1
+	grep -q '"endpoints": false' "$scratch/out" && grep -q "\"endpoints_reason\": \".*$2" "$scratch/out" &&
+		grep -qF '"caps_on_request": ["HMEM"]' "$scratch/out"
 }
 
 port_down_is_told()
@@ -106,6 +119,8 @@ attempt info_unknown_option told 2 usage --nosuch
 attempt info_missing_value told 2 usage -d
 if [ -n "$device" ]; then
 	attempt info_capabilities_are_told capabilities_are_told
+	attempt info_no_address_is_told no_endpoints bind=0 'no IP address'
+	attempt info_no_connections_is_told no_endpoints transport=other 'no reliable connections'
 	attempt info_port_down_is_told port_down_is_told
 	attempt info_no_permission_is_told no_permission_is_told
 	attempt info_left_out_is_told left_out_is_told

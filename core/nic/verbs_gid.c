@@ -208,6 +208,30 @@ static bool add_interfaces(struct candidates *list, struct ibv_context *context,
 
 /* ---- choice ---- */
 
+/*
+ * On Ethernet the table starts with a link-local GID that is made of the hardware's address, and librdmacm
+ * binds to it, whether or not the network interface has that address: without it no peer gets here.
+ */
+static bool is_assigned(const struct sockaddr_storage *addr)
+{
+	const struct sockaddr_in6 *want = (const struct sockaddr_in6 *)addr;
+	struct ifaddrs *all;
+	bool found = false;
+
+	if (addr->ss_family != AF_INET6 || !IN6_IS_ADDR_LINKLOCAL(&want->sin6_addr) ||
+	    getifaddrs(&all))
+		return true;
+	for (struct ifaddrs *at = all; at && !found; at = at->ifa_next) {
+		const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)at->ifa_addr;
+
+		found = in6 && in6->sin6_family == AF_INET6 &&
+			in6->sin6_scope_id == want->sin6_scope_id &&
+			IN6_ARE_ADDR_EQUAL(&in6->sin6_addr, &want->sin6_addr);
+	}
+	freeifaddrs(all);
+	return found;
+}
+
 /* The best of this family that librdmacm binds to the port; 0, or an errno. */
 static int choose(const struct candidates *list, sa_family_t family,
 		  const struct verbs_device *device, uint8_t number, struct verbs_address *best,
@@ -227,7 +251,8 @@ static int choose(const struct candidates *list, sa_family_t family,
 		err = verbs_bound_to((const struct sockaddr *)&entry->address.addr, name, &bound);
 		if (err)
 			return err;
-		if (strcmp(name, device->name) || bound != number)
+		if (strcmp(name, device->name) || bound != number ||
+		    !is_assigned(&entry->address.addr))
 			continue;
 		*best = entry->address;
 		best_rank = entry->rank;

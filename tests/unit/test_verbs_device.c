@@ -9,10 +9,40 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <ifaddrs.h>
+
 #include "core/nic/verbs_device.h"
 #include "core/nic/verbs_sysfs.h"
 #include "tests/unit/fake_ports.h"
 #include "tests/unit/fake_sysfs.h"
+
+/* ---- addresses of the machine: its own, and two link-local ones ---- */
+
+int __real_getifaddrs(struct ifaddrs **all);
+void __real_freeifaddrs(struct ifaddrs *all);
+int __wrap_getifaddrs(struct ifaddrs **all);
+void __wrap_freeifaddrs(struct ifaddrs *all);
+
+static struct sockaddr_in6 local_addr[2] = { { .sin6_family = AF_INET6, .sin6_scope_id = 1 },
+					     { .sin6_family = AF_INET6, .sin6_scope_id = 7 } };
+static struct ifaddrs local_entry[2];
+
+int __wrap_getifaddrs(struct ifaddrs **all)
+{
+	for (size_t i = 0; i < count_of(local_addr); i++) {
+		inet_pton(AF_INET6, "fe80::1", &local_addr[i].sin6_addr);
+		local_entry[i].ifa_addr = (struct sockaddr *)&local_addr[i];
+	}
+	local_entry[0].ifa_next = &local_entry[1];
+	*all = local_entry;
+	return __real_getifaddrs(&local_entry[1].ifa_next);
+}
+
+void __wrap_freeifaddrs(struct ifaddrs *all)
+{
+	assert_ptr_equal(all, local_entry);
+	__real_freeifaddrs(local_entry[1].ifa_next);
+}
 
 /* ---- in the child ---- */
 

@@ -98,6 +98,13 @@ static void api_03_port_without_address(void **state)
 	registers("(IPoIB)", -FI_ENODATA, "InfiniBand", -1);
 	gid[0] = (struct fake_gid){ "fe80::7", IBV_GID_TYPE_IB, 0 };
 	registers("(IPoIB)", -FI_ENODATA, "InfiniBand", 0);
+	/* librdmacm binds to the link-local GID, which no interface of this machine has as an address */
+	fake_init();
+	memset(&gid[1], 0, sizeof(gid[1]));
+	gid[0] = (struct fake_gid){ "fe80::7:7:7", IBV_GID_TYPE_ROCE_V2, 1 };
+	fake.bound[0] = (struct fake_bound){ "fe80::7:7:7", 0, 1 };
+	memset(&fake.bound[1], 0, sizeof(fake.bound[1]));
+	registers("port 1 has no IP address", -FI_ENODATA, "RoCE v2", 0);
 	/* an address of its own that librdmacm gives to another device on the same interface */
 	fake_init();
 	fake.bound[0].device = fake.bound[1].device = 1;

@@ -7,12 +7,13 @@ lookup=$1
 export FI_LOG_LEVEL=warn
 
 # asks NAME CODE TEXT [COMMAND...]: the look-up of NAME (through the command) ends with this code, and one
-# line of the library has the text.
+# line of the library has the text.  With wish=rma, FI_RMA is asked for.
+wish=
 asks()
 {
 	name=$1 code=$2 text=$3
 	shift 3
-	"$@" "$lookup" "$name" >/tmp/said 2>/tmp/lines || wrong "vm_lookup: exit status $?"
+	"$@" "$lookup" "$name" $wish >/tmp/said 2>/tmp/lines || wrong "vm_lookup: exit status $?"
 	cat /tmp/said /tmp/lines
 	[ "$(tail -n 1 /tmp/said)" = "fi_getinfo $code" ] || wrong "expected fi_getinfo $code"
 	# libibverbs has lines of its own.
@@ -24,10 +25,27 @@ asks()
 # works [COMMAND...]: the device can be used (by the command).
 works()
 {
-	"$@" "$lookup" rxe0 >/tmp/said 2>&1 && grep -qx 'close 0' /tmp/said || {
+	"$@" "$lookup" rxe0 >/tmp/said 2>&1 && grep -qx 'close 0' /tmp/said && grep -qx 'fi_endpoint 0' /tmp/said || {
 		cat /tmp/said
 		wrong "the device does not work"
 	}
+}
+
+# registers CODE TEXT [COMMAND...]: the device can be used for regions, endpoints are refused, and who
+# asks for them gets this code; the text is in the one line of the library, each time.
+registers()
+{
+	code=$1 text=$2
+	shift 2
+	"$@" "$lookup" rxe0 >/tmp/said 2>/tmp/lines || wrong "vm_lookup: exit status $?"
+	cat /tmp/said /tmp/lines
+	grep -qx 'close 0' /tmp/said || wrong "no region"
+	grep -qx 'fi_endpoint -95' /tmp/said || wrong "expected fi_endpoint -95"
+	[ "$(grep -c '^libfabric\|^hmreg' /tmp/lines)" -eq 1 ] && grep -q -- "$text" /tmp/lines ||
+		wrong "expected one line with \"$text\""
+	wish=rma
+	asks rxe0 "$code" "$text" "$@"
+	wish=
 }
 
 # no_address: the device's table has no address of its interface any more.
@@ -55,7 +73,7 @@ end
 
 start refusals_no_permission_for_connections
 chmod 600 /dev/infiniband/rdma_cm
-asks rxe0 -13 /dev/infiniband/rdma_cm as_user
+registers -13 /dev/infiniband/rdma_cm as_user
 chmod 666 /dev/infiniband/rdma_cm
 works as_user
 end
@@ -74,7 +92,7 @@ start refusals_no_address_registers
 ip -4 addr flush dev wire0
 ip -6 addr flush dev wire0
 until_ok 10 no_address || wrong "the addresses stay"
-works
+registers -61 "no IP address"
 ip addr add 198.51.100.1/24 dev wire0
 until_ok 10 port_ready rxe0 || wrong "no address comes"
 works

@@ -14,7 +14,9 @@
 #include "core/tostr.h"
 
 #define KNOWN_FLAGS (FI_NUMERICHOST | FI_SOURCE | FI_PROV_ATTR_ONLY | FI_RESCAN)
-#define OLD_MODELS  (FI_MR_BASIC | FI_MR_SCALABLE)
+/* Capabilities that have a meaning without endpoints. */
+#define DOMAIN_ALONE (FI_HMEM | FI_LOCAL_COMM | FI_REMOTE_COMM)
+#define OLD_MODELS   (FI_MR_BASIC | FI_MR_SCALABLE)
 
 /* ---- what a call asks for ---- */
 
@@ -224,7 +226,7 @@ static bool takes_own_host(const struct nic_port *port, const struct request *re
  * Does the call ask for what only endpoints have?  Limits of theirs are compared with those of the port,
  * which has none then.
  */
-static bool asks_endpoints(const struct nic_port *port, const struct request *req)
+static bool asks_endpoints(const struct request *req)
 {
 	const struct fi_info *hints = req->hints;
 	uint64_t caps;
@@ -235,7 +237,7 @@ static bool asks_endpoints(const struct nic_port *port, const struct request *re
 		return false;
 	caps = hints->caps | (hints->tx_attr ? hints->tx_attr->caps : 0) |
 	       (hints->rx_attr ? hints->rx_attr->caps : 0);
-	return (caps & ~port->caps) || hints->addr_format != FI_FORMAT_UNSPEC ||
+	return (caps & ~DOMAIN_ALONE) || hints->addr_format != FI_FORMAT_UNSPEC ||
 	       (hints->ep_attr &&
 		(hints->ep_attr->type != FI_EP_UNSPEC || hints->ep_attr->protocol != 0));
 }
@@ -243,7 +245,7 @@ static bool asks_endpoints(const struct nic_port *port, const struct request *re
 /* May this port be used by who calls?  Where not, the reason is a line at level info. */
 static bool suffices(const struct nic_port *port, const struct request *req)
 {
-	if (!port->no_endpoints || !asks_endpoints(port, req))
+	if (!port->no_endpoints || !asks_endpoints(req))
 		return true;
 	HM_INFO(FI_LOG_CORE, "%s/%s does not match, since it is for registration alone: %s",
 		port->fabric_name, port->domain_name, port->no_endpoints);
@@ -462,7 +464,7 @@ static const struct nic_port *lacks_endpoints(const struct request *req, const c
 
 	for (size_t i = 0; (port = nic_port_at(i)) != NULL; i++)
 		if (strcmp(name, port->domain_name) == 0 && port->no_endpoints &&
-		    asks_endpoints(port, req))
+		    asks_endpoints(req))
 			return port;
 	return NULL;
 }

@@ -252,6 +252,14 @@ static void api_20_other_reasons(void **state)
 	assert_int_equal(fi_getinfo(API, NULL, NULL, 0, hints, &info), -FI_ENODATA);
 	assert_int_equal(warning_count, 0);
 	fi_freeinfo(hints);
+	/* a device without dma-bufs: FI_HMEM is no wish for endpoints */
+	hints = hints_for("b0");
+	hints->caps = FI_HMEM;
+	bare_list[0].caps &= ~FI_HMEM;
+	assert_int_equal(fi_getinfo(API, NULL, NULL, 0, hints, &info), -FI_ENODATA);
+	assert_int_equal(warning_count, 0);
+	bare_list[0].caps |= FI_HMEM;
+	fi_freeinfo(hints);
 }
 
 static void api_20_endpoint_refused(void **state)

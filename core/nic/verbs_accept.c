@@ -74,8 +74,8 @@ static const char *check(struct verbs_ep *ep, const struct verbs_cm_event *event
 		return "its private data is not of this protocol";
 	if (hello->version != VERBS_PROTOCOL)
 		return "it speaks another version of the protocol";
-	if (hello->incarnation == 0 || !address_of(hello, &addr))
-		return "its private data names no address";
+	if (hello->incarnation == 0 || hello->lane >= VERBS_LANES || !address_of(hello, &addr))
+		return "its private data makes no sense";
 	if (!same_host(&addr, rdma_get_peer_addr(event->id)))
 		return "it says that it is another host than the one it came from";
 	if (!event->id->verbs || strcmp(event->id->verbs->device->name, ep->vd->device->name) != 0)
@@ -123,10 +123,23 @@ static void meet(struct verbs_ep *ep, struct verbs_peer *peer, const struct verb
 		verbs_msg_peer_reset(ep, peer);
 	peer->its_incarnation = hello->incarnation;
 	peer->its_frame = 0;
+	peer->its_cut = peer->given_up = 0;
 	/* whoever was there before is no more */
 	if (peer->conn && peer->conn->state == VERBS_CONN_READY &&
 	    peer->incarnation != hello->incarnation)
 		verbs_conn_break(peer->conn, VERBS_BREAK_LOST);
+}
+
+static void welcome_it(const struct verbs_ep *ep, const struct verbs_peer *peer,
+		       struct verbs_welcome *welcome)
+{
+	*welcome = (struct verbs_welcome){ .magic = VERBS_MAGIC,
+					   .version = VERBS_PROTOCOL,
+					   .flags = ep->ep.rx_cq ? VERBS_WELCOME_RX_CQ : 0,
+					   .incarnation = ep->incarnation,
+					   .caps = ep->ep.caps,
+					   .received = peer->its_frame,
+					   .given_up = peer->given_up };
 }
 
 /* Make the connection known, before frames come over it. */
@@ -138,21 +151,19 @@ static bool enter(struct verbs_conn *conn, uint64_t handle, const struct verbs_h
 
 	pthread_mutex_lock(&ep->lock);
 	peer = verbs_peer_get(ep, handle);
+	if (peer)
+		peer = verbs_peer_lane(ep, peer, conn->lane);
 	if (peer && !ep->gone) {
 		replace_older(ep, peer);
 		meet(ep, peer, hello);
 		conn->peer = peer;
 		conn->state = VERBS_CONN_READY;
 		peer->passive = conn;
+		hm_list_del(&peer->absent);
 		ep->passive_count++;
 		hm_list_add_tail(&ep->passive, &conn->link);
 		hm_list_add_tail(bucket_of(ep, conn->qp->qp_num), &conn->by_qp);
-		*welcome = (struct verbs_welcome){ .magic = VERBS_MAGIC,
-						   .version = VERBS_PROTOCOL,
-						   .flags = ep->ep.rx_cq ? VERBS_WELCOME_RX_CQ : 0,
-						   .incarnation = ep->incarnation,
-						   .caps = ep->ep.caps,
-						   .received = peer->its_frame };
+		welcome_it(ep, peer, welcome);
 	}
 	pthread_mutex_unlock(&ep->lock);
 	return conn->peer;
@@ -186,7 +197,8 @@ static void reply(struct verbs_conn *conn, const struct verbs_cm_event *event,
 	pthread_mutex_unlock(&conn->ep->lock);
 }
 
-static struct verbs_conn *make(struct verbs_ep *ep, const struct verbs_cm_event *event)
+static struct verbs_conn *make(struct verbs_ep *ep, const struct verbs_cm_event *event,
+			       enum verbs_lane lane)
 {
 	const struct ibv_device_attr *attr = &ep->vd->device->attr;
 	struct verbs_conn *conn = calloc(1, sizeof(*conn));
@@ -195,10 +207,12 @@ static struct verbs_conn *make(struct verbs_ep *ep, const struct verbs_cm_event 
 		return NULL;
 	conn->ep = ep;
 	conn->passive = true;
+	conn->lane = lane;
 	conn->state = VERBS_CONN_REQUESTED;
 	conn->id = event->id;
 	hm_list_init(&conn->link);
 	hm_list_init(&conn->by_qp);
+	hm_list_init(&conn->probing);
 	if (verbs_qp_create(conn) == 0 &&
 	    verbs_qp_connect(conn, lesser(event->as_target, attr->max_qp_rd_atom),
 			     lesser(event->as_initiator, attr->max_qp_init_rd_atom)) == 0)
@@ -221,7 +235,7 @@ void verbs_accept(struct verbs_ep *ep, const struct verbs_cm_event *event)
 		refuse(ep, event->id, why);
 		return;
 	}
-	conn = make(ep, event);
+	conn = make(ep, event, (enum verbs_lane)hello.lane);
 	if (!conn) {
 		refuse(ep, event->id, "no queue pair for it");
 		return;

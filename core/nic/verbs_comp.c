@@ -89,6 +89,7 @@ static void on_sent(struct verbs_ep *ep, const struct ibv_wc *wc)
 	if (wc->status == IBV_WC_SUCCESS && verbs_op_is_atomic(op))
 		memcpy(&op->result, tx->frame, sizeof(op->result));
 	hm_list_add_tail(&ep->free_tx, &tx->link);
+	ep->tx_free++;
 	conn->atomics -= verbs_op_is_atomic(op);
 	op->outstanding--;
 	if (wc->status == IBV_WC_WR_FLUSH_ERR) {
@@ -109,8 +110,22 @@ static void on_sent(struct verbs_ep *ep, const struct ibv_wc *wc)
 
 /* ---- arrived ---- */
 
+static bool belongs(const struct verbs_frame *frame, enum verbs_lane lane)
+{
+	switch (frame->type) {
+	case VERBS_FRAME_MESSAGE:
+	case VERBS_FRAME_MORE:
+	case VERBS_FRAME_WRITE_DATA:
+	case VERBS_FRAME_ALIVE:
+		return lane == VERBS_LANE_MESSAGES;
+	default:
+		return lane == VERBS_LANE_CONTROL;
+	}
+}
+
 /* Is the frame what one may be?  Its lengths first: the header counts only if all of it is there. */
-static const char *check_frame(const struct verbs_frame *frame, uint32_t bytes)
+static const char *check_frame(const struct verbs_frame *frame, uint32_t bytes,
+			       enum verbs_lane lane)
 {
 	if (bytes < sizeof(*frame))
 		return "shorter than a header";
@@ -118,6 +133,8 @@ static const char *check_frame(const struct verbs_frame *frame, uint32_t bytes)
 		return "not as long as it says";
 	if (frame->type < VERBS_FRAME_MESSAGE || frame->type > VERBS_FRAME_CUT)
 		return "of no known type";
+	if (!belongs(frame, lane))
+		return "of a type that comes over another connection";
 	return NULL;
 }
 
@@ -137,8 +154,8 @@ static void on_frame(struct verbs_ep *ep, struct verbs_conn *conn, struct verbs_
 		     uint32_t bytes)
 {
 	struct verbs_frame *frame = rx->frame;
-	struct verbs_peer *peer = conn->peer;
-	const char *bad = check_frame(frame, bytes);
+	struct verbs_peer *peer = conn->peer, *main = verbs_peer_main(peer);
+	const char *bad = check_frame(frame, bytes, conn->lane);
 
 	if (!bad && frame->number > peer->its_frame + 1)
 		bad = "ahead of its turn";
@@ -154,34 +171,39 @@ static void on_frame(struct verbs_ep *ep, struct verbs_conn *conn, struct verbs_
 	switch (frame->type) {
 	case VERBS_FRAME_MESSAGE:
 	case VERBS_FRAME_MORE:
-	case VERBS_FRAME_CUT: /* behind those before it, which may be held */
 		verbs_msg_arrived(ep, peer, rx);
 		return;
 	case VERBS_FRAME_WRITE_DATA:
 		verbs_msg_write_data(ep, peer, rx, (uint32_t)frame->data, frame->total);
 		return;
 	case VERBS_FRAME_RECEIVED:
-		verbs_op_answered(ep, peer, frame->id, (enum hmreg_error)frame->status);
+		verbs_op_answered(ep, main, frame->id, (enum hmreg_error)frame->status);
 		break;
 	case VERBS_FRAME_KEY_QUERY:
-		verbs_keys_query(ep, peer, frame);
+		verbs_keys_query(ep, main, frame);
 		break;
 	case VERBS_FRAME_KEY_PARTS:
-		verbs_keys_parts(ep, peer, frame);
+		verbs_keys_parts(ep, main, frame);
+		break;
+	case VERBS_FRAME_CUT:
+		verbs_msg_cut(ep, main, frame->id);
 		break;
 	}
 	verbs_rx_repost(ep, rx);
-	verbs_peer_pump(ep, peer);
+	verbs_peer_pump(ep, main);
 }
 
 static void on_arrived(struct verbs_ep *ep, const struct ibv_wc *wc)
 {
-	struct verbs_rx *rx = (struct verbs_rx *)(uintptr_t)(wc->wr_id & ~UINT64_C(1));
+	struct verbs_rx *rx = (struct verbs_rx *)(uintptr_t)(wc->wr_id & ~VERBS_ID_RX);
 	struct verbs_conn *conn = verbs_conn_of_qp(ep, wc->qp_num);
 
 	ep->rx_posted--;
+	if (conn)
+		conn->quiet = 0;
 	if (wc->status != IBV_WC_SUCCESS || !conn)
-		verbs_rx_repost(ep, rx); /* flushed, or of a connection that has been closed */
+		verbs_rx_repost(ep,
+				rx); /* flushed, a probe, or of a connection that has been closed */
 	else if (wc->opcode == IBV_WC_RECV_RDMA_WITH_IMM)
 		verbs_msg_write_data(ep, conn->peer, rx, ntohl(wc->imm_data), wc->byte_len);
 	else
@@ -189,18 +211,6 @@ static void on_arrived(struct verbs_ep *ep, const struct ibv_wc *wc)
 }
 
 /* ---- polling ---- */
-
-/* Peers that found no verbs_tx free, while there are some. */
-static void feed_starved(struct verbs_ep *ep)
-{
-	while (!hm_list_empty(&ep->starved) && !hm_list_empty(&ep->free_tx)) {
-		struct verbs_peer *peer =
-			hm_list_entry(ep->starved.next, struct verbs_peer, starved);
-
-		hm_list_del(&peer->starved);
-		verbs_peer_pump(ep, peer);
-	}
-}
 
 void verbs_ep_poll(struct verbs_ep *ep)
 {
@@ -214,12 +224,14 @@ void verbs_ep_poll(struct verbs_ep *ep)
 			break;
 		n = ibv_poll_cq(ep->cq, BATCH, wc);
 		for (int i = 0; i < n; i++) {
-			if (wc[i].wr_id & 1)
+			if (wc[i].wr_id & VERBS_ID_RX)
 				on_arrived(ep, &wc[i]);
+			else if (wc[i].wr_id & VERBS_ID_PROBE)
+				verbs_alive_answered(ep, &wc[i]);
 			else
 				on_sent(ep, &wc[i]);
 		}
-		feed_starved(ep);
+		verbs_wr_feed(ep);
 	} while (n > 0);
 	verbs_msg_retry(ep);
 }
@@ -228,9 +240,9 @@ void verbs_ep_poll(struct verbs_ep *ep)
 
 /* HMREG_OK: op is to be posted, from where it was left; or its error; *all: the target has all of it. */
 static enum hmreg_error resume(struct verbs_ep *ep, struct verbs_op *op, bool same,
-			       uint64_t received, bool *all)
+			       const struct verbs_welcome *welcome, bool *all)
 {
-	uint64_t frames;
+	uint64_t frames, received = welcome->received;
 
 	*all = false;
 	op->posted = false;
@@ -253,16 +265,21 @@ static enum hmreg_error resume(struct verbs_ep *ep, struct verbs_op *op, bool sa
 		*all = true;
 		return HMREG_OK;
 	}
+	if (op->id == welcome->given_up) {
+		op->first_frame = 0; /* the target needs not hear that there is no more */
+		return HMREG_PEER_LOST;
+	}
 	return verbs_wr_skip(ep, op, frames < op->frames ? frames : op->frames);
 }
 
-static void replay_list(struct verbs_ep *ep, struct hm_list *list, bool same, uint64_t received)
+static void replay_list(struct verbs_ep *ep, struct hm_list *list, bool same,
+			const struct verbs_welcome *welcome)
 {
 	hm_list_for_each_safe(link, list)
 	{
 		struct verbs_op *op = hm_list_entry(link, struct verbs_op, link);
 		bool all;
-		enum hmreg_error why = resume(ep, op, same, received, &all);
+		enum hmreg_error why = resume(ep, op, same, welcome, &all);
 
 		if (why != HMREG_OK) {
 			hm_list_del(link);
@@ -276,7 +293,8 @@ static void replay_list(struct verbs_ep *ep, struct hm_list *list, bool same, ui
 	}
 }
 
-void verbs_replay(struct verbs_ep *ep, struct verbs_peer *peer, bool same, uint64_t received)
+void verbs_replay(struct verbs_ep *ep, struct verbs_peer *peer, bool same,
+		  const struct verbs_welcome *welcome)
 {
 	if (!same) /* whom they were for is no more */
 		while (!hm_list_empty(&peer->unanswered)) {
@@ -286,9 +304,9 @@ void verbs_replay(struct verbs_ep *ep, struct verbs_peer *peer, bool same, uint6
 			hm_list_del(&op->link);
 			verbs_op_finish(ep, op, HMREG_PEER_LOST);
 		}
-	peer->next_frame = received + 1;
-	replay_list(ep, &peer->control, same, received);
-	replay_list(ep, &peer->waiting, same, received);
+	peer->next_frame = welcome->received + 1;
+	replay_list(ep, &peer->control, same, welcome);
+	replay_list(ep, &peer->waiting, same, welcome);
 	if (!same)
 		peer->cut = 0;
 }

@@ -38,7 +38,15 @@ enum failure {
 
 bool verbs_device_gone(struct verbs_ep *ep)
 {
+	struct ibv_port_attr port;
+	int err;
+
 	verbs_domain_async(ep->vd);
+	if (atomic_load(&ep->vd->gone))
+		return true;
+	err = verbs_query_port(ep->vd->context, ep->vd->port->number, &port);
+	if (err == EIO || err == ENODEV)
+		verbs_domain_gone(ep->vd, "it does not answer (ibv_query_port)");
 	return atomic_load(&ep->vd->gone);
 }
 
@@ -127,11 +135,12 @@ static void on_address(struct verbs_conn *conn)
 		give_up(conn, NOT_THERE, strerror(errno));
 }
 
-static void say_hello(const struct verbs_ep *ep, struct verbs_hello *hello)
+static void say_hello(const struct verbs_ep *ep, enum verbs_lane lane, struct verbs_hello *hello)
 {
 	*hello = (struct verbs_hello){ .magic = VERBS_MAGIC,
 				       .version = VERBS_PROTOCOL,
 				       .family = ep->name.ss_family,
+				       .lane = (uint16_t)lane,
 				       .incarnation = ep->incarnation };
 	if (ep->name.ss_family == AF_INET) {
 		const struct sockaddr_in *in = (const struct sockaddr_in *)&ep->name;
@@ -162,13 +171,14 @@ static void on_route(struct verbs_conn *conn)
 		.initiator_depth = at_most_255(conn->ep->vd->device->attr.max_qp_init_rd_atom),
 		.retry_count = 7,
 		.rnr_retry_count = 7,
+		.srq = 1,
 	};
 
 	if (verbs_qp_create(conn) != 0) {
 		give_up(conn, OURS, "no queue pair");
 		return;
 	}
-	say_hello(conn->ep, &hello);
+	say_hello(conn->ep, conn->lane, &hello);
 	param.qp_num = conn->qp->qp_num;
 	set_state(conn, VERBS_CONN_REQUESTED);
 	if (cm.connect(conn->id, &param) != 0)
@@ -209,10 +219,12 @@ static void on_welcome(struct verbs_conn *conn, const struct verbs_cm_event *eve
 		peer->has_rx_cq = welcome.flags & VERBS_WELCOME_RX_CQ;
 		same = peer->incarnation == welcome.incarnation;
 		if (!same && peer->incarnation)
-			verbs_keys_forget(ep, peer);
+			verbs_keys_forget(ep, verbs_peer_main(peer));
 		peer->incarnation = welcome.incarnation;
-		verbs_replay(ep, peer, same, welcome.received);
+		verbs_replay(ep, peer, same, &welcome);
 		verbs_peer_pump(ep, peer);
+		if (peer->lane == VERBS_LANE_CONTROL) /* it may ask anew */
+			verbs_peer_pump(ep, peer->other);
 	}
 	pthread_mutex_unlock(&ep->lock);
 }
@@ -416,11 +428,48 @@ static void probe(struct verbs_ep *ep)
 	pthread_mutex_unlock(&ep->lock);
 }
 
+/* A call failed as it does on a device that is gone. */
+static void look_at_device(struct verbs_ep *ep)
+{
+	bool suspect;
+
+	pthread_mutex_lock(&ep->lock);
+	suspect = ep->suspect;
+	ep->suspect = false;
+	pthread_mutex_unlock(&ep->lock);
+	if (suspect && !verbs_device_gone(ep))
+		HM_INFO(FI_LOG_EP_CTRL, "%s is there: a single queue failed", ep->vd->device->name);
+}
+
+/* What is due some time.  True: more is. */
+static bool look_at_deadlines(struct verbs_ep *ep)
+{
+	bool more;
+
+	pthread_mutex_lock(&ep->lock);
+	verbs_keys_retry(ep);
+	more = verbs_alive_absent(ep);
+	more |= !hm_list_empty(&ep->connecting) || !hm_list_empty(&ep->key_queries);
+	pthread_mutex_unlock(&ep->lock);
+	return more;
+}
+
+static void beat(struct verbs_ep *ep)
+{
+	probe(ep);
+	pthread_mutex_lock(&ep->lock);
+	verbs_alive_beat(ep);
+	if (ep->unarmed)
+		verbs_ep_arm(ep);
+	pthread_mutex_unlock(&ep->lock);
+}
+
 bool verbs_conn_work(struct verbs_ep *ep, bool heartbeat)
 {
 	struct verbs_conn *conn;
-	bool late, ticks, suspect;
+	bool late;
 
+	look_at_device(ep);
 	destroy_dead(ep);
 	while ((conn = next_beginning(ep, &late))) {
 		if (late)
@@ -429,13 +478,6 @@ bool verbs_conn_work(struct verbs_ep *ep, bool heartbeat)
 			begin(conn);
 	}
 	if (heartbeat)
-		probe(ep);
-	pthread_mutex_lock(&ep->lock);
-	ticks = !hm_list_empty(&ep->connecting);
-	suspect = ep->suspect;
-	ep->suspect = false;
-	pthread_mutex_unlock(&ep->lock);
-	if (suspect)
-		verbs_domain_gone(ep->vd, "it takes no work requests any more");
-	return ticks;
+		beat(ep);
+	return look_at_deadlines(ep);
 }

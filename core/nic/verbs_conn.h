@@ -8,14 +8,20 @@
 #define VERBS_SENDS	  1024 /* send work requests of one endpoint, where the device has as many */
 #define VERBS_SLOTS	  256
 #define VERBS_SLOTS_OWN	  32 /* of these, for control frames */
+#define VERBS_RX_CONTROL  64 /* receive buffers for control frames */
+#define VERBS_PROBES	  64 /* empty messages to see whether peers are there, at a time */
 #define VERBS_RX_STRIDE	  ((sizeof(struct verbs_frame) + VERBS_FRAME + 63) / 64 * 64)
 #define VERBS_HEAD_STRIDE 64
 #define VERBS_ATTEMPTS	  4  /* to connect, where the failure may pass */
 #define VERBS_TICK_MS	  50 /* how often deadlines are looked at */
 
+/* Work requests are told apart by their wr_id: 1 set, a receive buffer; 2 set, a probe; else a verbs_tx. */
+#define VERBS_ID_RX    UINT64_C(1)
+#define VERBS_ID_PROBE UINT64_C(2)
+
 static inline uint64_t verbs_rx_id(struct verbs_rx *rx)
 {
-	return (uintptr_t)rx | 1;
+	return (uintptr_t)rx | VERBS_ID_RX;
 }
 
 /* Milliseconds of the monotonic clock. */
@@ -34,6 +40,9 @@ void verbs_qp_error(struct verbs_conn *conn);
 bool verbs_is_iwarp(const struct verbs_ep *ep);
 
 /* ---- verbs_peer.c, ep->lock held ---- */
+/* This lane of the peer, made if need be; NULL: no memory. */
+struct verbs_peer *verbs_peer_lane(struct verbs_ep *ep, struct verbs_peer *peer,
+				   enum verbs_lane lane);
 /* Open the connection to a peer that has none. */
 void verbs_conn_open(struct verbs_ep *ep, struct verbs_peer *peer);
 /* It is no use any more.  Idempotent. */
@@ -55,10 +64,12 @@ void verbs_conn_events(struct verbs_ep *ep);
  */
 bool verbs_conn_work(struct verbs_ep *ep, bool heartbeat);
 /*
- * Is the device gone?  Asked when something failed: the event that says so may not have been read yet.  By
- * the progress thread, no lock held.
+ * Is the device gone?  Asked when something failed: the event that says so may not have been read yet, and
+ * without one the device itself is asked.  By the progress thread, no lock held.
  */
 bool verbs_device_gone(struct verbs_ep *ep);
+/* The completion queue is to tell of the next completion.  ep->lock held. */
+void verbs_ep_arm(struct verbs_ep *ep);
 void verbs_conn_destroy(struct verbs_conn *conn); /* verbs_peer.c */
 /* Start the thread's work for this endpoint soon.  ep->lock may be held. */
 void verbs_progress_wake(struct verbs_ep *ep);
@@ -75,6 +86,18 @@ struct verbs_cm_event {
 };
 /* A peer asks for a connection. */
 void verbs_accept(struct verbs_ep *ep, const struct verbs_cm_event *event);
+/* ---- verbs_alive.c, ep->lock held ---- */
+/* Look after the connections of peers that have not been heard of. */
+void verbs_alive_beat(struct verbs_ep *ep);
+/* A probe's work completion. */
+void verbs_alive_answered(struct verbs_ep *ep, const struct ibv_wc *wc);
+/* The connection ends, with or without its probe's completion. */
+void verbs_alive_forget(struct verbs_conn *conn);
+/* The connection by which the peer sent is no more: its next one is awaited if it had begun a message. */
+void verbs_alive_await(struct verbs_ep *ep, struct verbs_peer *peer);
+/* End what was begun by peers that have not come back in time.  True: others still have time. */
+bool verbs_alive_absent(struct verbs_ep *ep);
+
 /* The passive connection that has this queue pair, or NULL.  ep->lock held. */
 struct verbs_conn *verbs_conn_of_qp(struct verbs_ep *ep, uint32_t qp_num);
 
@@ -103,12 +126,15 @@ static inline bool verbs_op_is_framed(const struct verbs_op *op)
 }
 
 /* ---- verbs_wr.c, ep->lock held ---- */
+/* Peers that found no verbs_tx free go on, as far as there are some. */
+void verbs_wr_feed(struct verbs_ep *ep);
 /* Mark the first frames of an operation as delivered.  HMREG_OK, or why they cannot be counted. */
 enum hmreg_error verbs_wr_skip(struct verbs_ep *ep, struct verbs_op *op, uint64_t frames);
 
 /* ---- verbs_comp.c, ep->lock held ---- */
-/* The connection is READY, and the target has frames up to received: what waits is set accordingly. */
-void verbs_replay(struct verbs_ep *ep, struct verbs_peer *peer, bool same, uint64_t received);
+/* The connection is READY: what waits is set according to what the target says that it has. */
+void verbs_replay(struct verbs_ep *ep, struct verbs_peer *peer, bool same,
+		  const struct verbs_welcome *welcome);
 
 /* ---- verbs_progress.c ---- */
 /* Watch an endpoint; starts the thread of its domain.  -FI_E code, one log line. */

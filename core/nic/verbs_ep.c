@@ -15,7 +15,7 @@
 #include "core/base/params.h"
 #include "core/nic/verbs_conn.h"
 
-#define CQ_SPARE  16
+#define CQ_SPARE  (VERBS_PROBES + 16)
 #define BACKLOG	  1024
 #define LINGER_US 200
 
@@ -130,6 +130,7 @@ static int make_pools(struct verbs_ep *ep, size_t sends)
 	for (size_t i = 0; i < ep->rx_count; i++, at += VERBS_RX_STRIDE) {
 		hm_list_init(&ep->rx[i].link);
 		ep->rx[i].frame = (struct verbs_frame *)(void *)at;
+		ep->rx[i].lane = i < ep->rx_control ? VERBS_LANE_CONTROL : VERBS_LANE_MESSAGES;
 	}
 	for (size_t i = 0; i < sends; i++, at += VERBS_HEAD_STRIDE) {
 		ep->tx[i].frame = (struct verbs_frame *)(void *)at;
@@ -140,6 +141,8 @@ static int make_pools(struct verbs_ep *ep, size_t sends)
 		hm_list_add_tail(&ep->free_slots, &ep->slot[i].link);
 	}
 	ep->slots_free = VERBS_SLOTS;
+	ep->tx_free = sends;
+	ep->tx_own = sends / 16;
 	return 0;
 }
 
@@ -170,7 +173,7 @@ void verbs_rx_repost(struct verbs_ep *ep, struct verbs_rx *rx)
 
 	if (ep->gone)
 		return;
-	err = ibv_post_srq_recv(ep->srq, &wr, &bad);
+	err = ibv_post_srq_recv(ep->srq[rx->lane], &wr, &bad);
 	if (err == 0)
 		ep->rx_posted++;
 	else if (!atomic_load(&ep->vd->gone))
@@ -184,7 +187,7 @@ void verbs_rx_repost(struct verbs_ep *ep, struct verbs_rx *rx)
 static int plan(struct verbs_ep *ep, size_t *sends)
 {
 	const struct ibv_device_attr *attr = &ep->vd->device->attr;
-	size_t rx = hm_param_size(HM_PARAM_VERBS_RX_BUFFERS), cqe = (size_t)attr->max_cqe;
+	size_t rx = hm_param_size(HM_PARAM_VERBS_RX_BUFFERS), cqe = (size_t)attr->max_cqe, spare;
 	struct ibv_port_attr port;
 
 	if (verbs_query_port(ep->vd->context, ep->vd->port->number, &port) != 0)
@@ -199,12 +202,14 @@ static int plan(struct verbs_ep *ep, size_t *sends)
 	rx = rx < 8 ? 8 : rx;
 	if (rx > (size_t)attr->max_srq_wr)
 		rx = (size_t)attr->max_srq_wr;
-	if (rx > cqe / 2)
-		rx = cqe / 2;
+	if (rx > cqe / 3)
+		rx = cqe / 3;
+	ep->rx_control = rx / 2 < VERBS_RX_CONTROL ? rx / 2 : VERBS_RX_CONTROL;
+	ep->rx_count = rx + ep->rx_control;
+	spare = ep->rx_count + CQ_SPARE;
 	*sends = VERBS_SENDS;
-	if (*sends + rx + CQ_SPARE > cqe)
-		*sends = cqe > rx + CQ_SPARE ? cqe - rx - CQ_SPARE : 0;
-	ep->rx_count = rx;
+	if (*sends + spare > cqe)
+		*sends = cqe > spare ? cqe - spare : 0;
 	if (*sends > 0 && rx > 0 && ep->max_sge >= 2)
 		return 0;
 	HM_WARN(FI_LOG_EP_CTRL,
@@ -213,11 +218,17 @@ static int plan(struct verbs_ep *ep, size_t *sends)
 	return -FI_ENOSPC;
 }
 
+static int make_receive_queue(struct verbs_ep *ep, enum verbs_lane lane, size_t buffers)
+{
+	struct ibv_srq_init_attr srq = { .attr = { .max_wr = (uint32_t)buffers, .max_sge = 1 } };
+
+	ep->srq[lane] = verbs.create_srq(ep->vd->pd, &srq);
+	return ep->srq[lane] ? 0 : failed("ibv_create_srq");
+}
+
 static int make_queues(struct verbs_ep *ep, size_t sends)
 {
 	struct ibv_context *context = ep->vd->context;
-	struct ibv_srq_init_attr srq = { .attr = { .max_wr = (uint32_t)ep->rx_count,
-						   .max_sge = 1 } };
 	int ret;
 
 	ep->channel = verbs.create_comp_channel(context);
@@ -230,10 +241,10 @@ static int make_queues(struct verbs_ep *ep, size_t sends)
 				 0);
 	if (!ep->cq)
 		return failed("ibv_create_cq");
-	ep->srq = verbs.create_srq(ep->vd->pd, &srq);
-	if (!ep->srq)
-		return failed("ibv_create_srq");
-	return 0;
+	ret = make_receive_queue(ep, VERBS_LANE_MESSAGES, ep->rx_count - ep->rx_control);
+	if (ret == 0)
+		ret = make_receive_queue(ep, VERBS_LANE_CONTROL, ep->rx_control);
+	return ret;
 }
 
 /* The address to bind to; one that stands for all of this machine's becomes the port's own. */
@@ -324,10 +335,10 @@ static int make_numbers(struct verbs_ep *ep)
 
 static void init_lists(struct verbs_ep *ep)
 {
-	struct hm_list *list[] = { &ep->link,	  &ep->free_tx, &ep->free_slots,
-				   &ep->free_ops, &ep->starved, &ep->connecting,
-				   &ep->passive,  &ep->dead,	&ep->progress_link,
-				   &ep->work_link };
+	struct hm_list *list[] = { &ep->link,	   &ep->free_tx, &ep->free_slots,
+				   &ep->free_ops,  &ep->starved, &ep->connecting,
+				   &ep->passive,   &ep->dead,	 &ep->progress_link,
+				   &ep->work_link, &ep->probing, &ep->absent };
 
 	for (size_t i = 0; i < sizeof(list) / sizeof(list[0]); i++)
 		hm_list_init(list[i]);
@@ -341,7 +352,8 @@ static void init_lists(struct verbs_ep *ep)
 static void destroy(struct verbs_ep *ep)
 {
 	verbs_end(ep->vd, VERBS_KIND_CM_ID, ep->listener, NULL, 0);
-	verbs_end(ep->vd, VERBS_KIND_SRQ, ep->srq, NULL, 0);
+	for (size_t i = 0; i < VERBS_LANES; i++)
+		verbs_end(ep->vd, VERBS_KIND_SRQ, ep->srq[i], NULL, 0);
 	verbs_end(ep->vd, VERBS_KIND_CQ, ep->cq, NULL, 0);
 	verbs_end(ep->vd, VERBS_KIND_CHANNEL, ep->channel, NULL, 0);
 	verbs_end(ep->vd, VERBS_KIND_EVENTS, ep->events, NULL, 0);

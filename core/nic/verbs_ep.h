@@ -4,9 +4,15 @@
  *
  * CONNECTIONS BELONG TO THEIR INITIATOR.  What A asks of B (messages, RMA, atomics, control frames)
  * goes over a connection that A opens to B's address on first use; what B asks of A over one that B
- * opens.  The accepting side never posts a send on a connection, so two ends that open at the same time
- * get two connections and need no tie-break, and an error on a connection concerns the requests of one
- * initiator only.
+ * opens.  So two ends that open at the same time get two connections and need no tie-break, and an error on
+ * a connection concerns the requests of one initiator only.  The accepting side posts nothing on it but an
+ * empty message now and then, whose acknowledgement by the other NIC shows that its host is there
+ * (verbs_alive.c).
+ *
+ * CONTROL FRAMES HAVE A CONNECTION OF THEIR OWN (enum verbs_lane), opened when the first is sent, and receive
+ * buffers of their own, which are posted again at once.  Messages may have to wait at the receiver for as
+ * long as it likes; nothing that others wait for is ever behind them, so two endpoints that flood each other
+ * still hear each other's answers.  A lane of a peer is a struct verbs_peer, with its own queues and numbers.
  *
  * A FAILED REQUEST MOVES A QUEUE PAIR TO THE ERROR STATE.  The request that failed completes with its
  * error; requests behind it, which the NIC flushes, were not executed by the target (a responder that
@@ -19,13 +25,14 @@
  * receive buffers of one shared receive queue per endpoint, from where they are copied into posted
  * receives (verbs_msg.c).  So receives can be canceled and directed, and a message that is too long
  * breaks no connection.  The payload is gathered from the sender's registered buffer.  Where no receive
- * is posted, frames are kept up to HMREG_VERBS_MAX_UNEXPECTED bytes; after that receive buffers are
- * not posted again, and senders wait (receiver-not-ready, without limit).
+ * is posted, frames are kept up to HMREG_VERBS_MAX_UNEXPECTED bytes; after that their receive buffers
+ * are not posted again, and senders wait (receiver-not-ready, without limit).
  *
  *   verbs_ep.c        open, enable, close, name; pools
  *   verbs_progress.c  one thread per domain: connection events, completion and asynchronous events
  *   verbs_peer.c      peers; what becomes of their operations when a connection breaks
  *   verbs_conn.c      connections that peers are asked for
+ *   verbs_alive.c     whether those that have connected are still there
  *   verbs_accept.c    connections that peers ask for
  *   verbs_qp.c        queue pairs and their states
  *   verbs_op.c        work requests -> operations; their completion
@@ -51,7 +58,13 @@
 #define VERBS_FRAME    4096 /* bytes of payload of one frame; inject_size as well */
 #define VERBS_QP_DEPTH 64   /* send work requests of one queue pair */
 #define VERBS_SGE      8    /* scatter/gather entries of one, where the device has as many */
-#define VERBS_PROTOCOL 1
+#define VERBS_PROTOCOL 2
+
+enum verbs_lane {
+	VERBS_LANE_MESSAGES, /* and RMA, and atomics */
+	VERBS_LANE_CONTROL,
+	VERBS_LANES
+};
 
 /* ---- on the wire; little endian as all machines this runs on ---- */
 
@@ -62,9 +75,9 @@ enum verbs_frame_type {
 	VERBS_FRAME_RECEIVED,  /* answer to a message with VERBS_FRAME_WANTS_ANSWER */
 	VERBS_FRAME_KEY_QUERY, /* which parts has this composite key? */
 	VERBS_FRAME_KEY_PARTS, /* the answer: payload is struct verbs_wire_part[], as many as fit */
-	VERBS_FRAME_ALIVE,     /* nothing: to find out whether the peer is */
+	VERBS_FRAME_ALIVE,     /* nothing: to find out whether the peer is; among messages */
 	VERBS_FRAME_WRITE_DATA, /* FI_REMOTE_CQ_DATA of a write of several pieces; total: its bytes */
-	VERBS_FRAME_CUT,	/* the rest of message id will not come */
+	VERBS_FRAME_CUT,	/* message id will not come, or not the rest of it */
 	/* never on the wire: what verbs_msg.c makes of a receive buffer that a write with data used */
 	VERBS_FRAME_WRITTEN = 255
 };
@@ -100,8 +113,8 @@ struct verbs_hello {
 	uint64_t incarnation;	  /* random, of the initiator's endpoint */
 	uint8_t address[16];	  /* where the initiator's endpoint listens, network order */
 	uint16_t port;		  /* network order */
-	uint16_t zero;
-	uint32_t scope; /* IPv6 */
+	uint16_t lane;		  /* enum verbs_lane */
+	uint32_t scope;		  /* IPv6 */
 };
 static_assert(sizeof(struct verbs_hello) <= 56, "what a connection request carries");
 #define VERBS_MAGIC 0x67726d68u
@@ -113,6 +126,7 @@ struct verbs_welcome {
 	uint64_t incarnation;	 /* of the target's endpoint */
 	uint64_t caps;	   /* FI_MSG, FI_RMA, FI_ATOMIC, FI_RECV, FI_REMOTE_*: what it serves */
 	uint64_t received; /* the last frame number that it got from this incarnation */
+	uint64_t given_up; /* the message that it does not wait for any more, 0: none */
 };
 
 #define VERBS_WELCOME_RX_CQ 1u /* somebody would see FI_REMOTE_CQ_DATA */
@@ -122,6 +136,7 @@ struct verbs_welcome {
 /* A receive buffer: posted to the shared receive queue, or held by verbs_msg.c. */
 struct verbs_rx {
 	struct hm_list link;
+	enum verbs_lane lane;	   /* whose queue it is for */
 	struct verbs_frame *frame; /* VERBS_FRAME bytes of payload follow it */
 	/* verbs_msg.c, while it holds the buffer: */
 	struct verbs_peer *peer;
@@ -179,7 +194,7 @@ struct verbs_op {
 	bool started;	      /* something was posted, on this connection or an earlier one */
 	bool posted;	      /* nothing is left to be posted */
 	bool flushed;	      /* a work request came back unexecuted */
-	bool again;	      /* control: posting it has failed once */
+	bool again;	      /* posting it has failed once */
 	enum hmreg_error why; /* its failure, told when outstanding is 0 */
 	bool wants_answer;    /* completes when the target's RECEIVED comes, not before */
 	bool answered;
@@ -216,6 +231,7 @@ struct verbs_conn {
 	struct verbs_ep *ep;
 	struct verbs_peer *peer;
 	bool passive;
+	enum verbs_lane lane;
 	enum verbs_conn_state state;
 	enum verbs_break broken;
 	struct rdma_cm_id *id; /* owned */
@@ -223,12 +239,18 @@ struct verbs_conn {
 	uint32_t used;	       /* send work requests on qp not completed */
 	uint32_t atomics;      /* of these */
 	uint64_t deadline;     /* to be READY by then, verbs_now_ms */
+	/* verbs_alive.c; passive ones */
+	struct hm_list probing; /* in verbs_ep.probing: an empty message is on its way */
+	uint64_t probe;		/* its wr_id */
+	unsigned quiet;		/* heartbeats since something came */
 };
 
-/* Another endpoint, as one endpoint knows it.  Lives until the endpoint closes. */
+/* One lane of another endpoint, as one endpoint knows it.  Lives until the endpoint closes. */
 struct verbs_peer {
-	struct hm_list link;	    /* hash chain in verbs_ep */
-	uint64_t handle;	    /* verbs_addr.c */
+	struct hm_list link; /* hash chain in verbs_ep */
+	uint64_t handle;     /* verbs_addr.c */
+	enum verbs_lane lane;
+	struct verbs_peer *other;   /* its other lane; NULL: not used yet */
 	struct verbs_conn *conn;    /* the active one; NULL: the next operation opens it */
 	struct verbs_conn *passive; /* the one that it opened */
 	uint64_t caps;		    /* what it serves, from its welcome */
@@ -250,7 +272,18 @@ struct verbs_peer {
 	struct verbs_message *assembling;
 	uint32_t held;
 	uint64_t stuck_pass;
+	uint64_t its_cut;  /* the last message that it says it sends no more of; 0: none */
+	uint64_t given_up; /* the last one of which the rest was not waited for any more; 0: none */
+	/* its connection has ended, and it had begun a message */
+	struct hm_list absent; /* in verbs_ep.absent */
+	uint64_t absent_until; /* no longer, verbs_now_ms */
 };
+
+/* The lane that messages, RMA and atomics take: the peer as others know it. */
+static inline struct verbs_peer *verbs_peer_main(struct verbs_peer *peer)
+{
+	return peer->lane == VERBS_LANE_MESSAGES ? peer : peer->other;
+}
 
 struct verbs_msg; /* verbs_msg.c: posted receives, unexpected messages */
 
@@ -276,18 +309,20 @@ struct verbs_ep {
 	struct rdma_cm_id *listener;	   /* owned */
 	struct ibv_comp_channel *channel;  /* owned */
 	struct ibv_cq *cq;		   /* owned; of all its queue pairs, send and receive */
-	struct ibv_srq *srq;		   /* owned */
+	struct ibv_srq *srq[VERBS_LANES];  /* owned */
 	/* pools: registered memory, and what describes it */
 	struct ibv_mr *pool_mr; /* owned */
 	void *pool;		/* owned, mapped */
-	size_t pool_size, rx_count;
+	size_t pool_size, rx_count,
+		rx_control;	 /* rx_control: of rx_count, those for control frames */
 	struct verbs_rx *rx;	 /* owned */
 	struct verbs_tx *tx;	 /* owned */
 	struct verbs_slot *slot; /* owned */
 	struct hm_list free_tx, free_slots, free_ops;
 	struct hm_list starved; /* verbs_peer, by their starved */
 	size_t slots_free, ops_in_use, rx_posted;
-	uint64_t max_piece; /* bytes of one work request */
+	size_t tx_free, tx_own; /* tx_own: so many of tx are for control frames alone */
+	uint64_t max_piece;	/* bytes of one work request */
 	uint32_t max_sge, max_sge_read;
 	struct sockaddr_storage name;
 	socklen_t name_len;
@@ -296,6 +331,10 @@ struct verbs_ep {
 	struct hm_list qps[VERBS_BUCKETS];   /* passive connections by number of their queue pair */
 	struct hm_list connecting, passive, dead; /* verbs_conn */
 	size_t passive_count;
+	struct hm_list probing; /* verbs_conn, by their probing */
+	struct hm_list absent;	/* verbs_peer, by their absent */
+	size_t probing_count;
+	uint64_t probes;	 /* so many were ever sent */
 	uint64_t last_complaint; /* verbs_complain */
 	/* verbs_progress.c; progress is constant while enabled */
 	struct verbs_progress *progress;
@@ -308,6 +347,7 @@ struct verbs_ep {
 	struct hm_list key_answers; /* verbs_key_answer, owned */
 	bool listening, enabled, closing, gone;
 	bool suspect; /* a call failed as it does when the device is gone */
+	bool unarmed; /* the completion queue could not be asked to tell of completions */
 };
 
 static inline struct verbs_ep *verbs_ep_of(struct nic_ep *ep)
@@ -345,8 +385,8 @@ struct verbs_peer *verbs_peer_get(struct verbs_ep *ep, uint64_t handle);
 /* Post what waits for this peer as far as it goes; opens the connection when there is none. */
 void verbs_peer_pump(struct verbs_ep *ep, struct verbs_peer *peer);
 /*
- * Queue a control frame; frame->length bytes of payload, at most VERBS_FRAME.  -FI_EAGAIN: no slot for the
- * payload, or no memory.
+ * Queue a control frame, in its lane (ALIVE: among messages); frame->length bytes of payload, at most
+ * VERBS_FRAME.  -FI_EAGAIN: no slot for the payload, or no memory.
  */
 int verbs_control_send(struct verbs_ep *ep, uint64_t peer, const struct verbs_frame *frame,
 		       const void *payload);
@@ -387,6 +427,10 @@ void verbs_msg_write_data(struct verbs_ep *ep, struct verbs_peer *peer, struct v
 			  uint32_t data, size_t len);
 /* The peer's endpoint is another one than before (incarnation): a half message will not be finished. */
 void verbs_msg_peer_reset(struct verbs_ep *ep, struct verbs_peer *peer);
+/* CUT came: message id will not, or not the rest of it.  It may be ahead of the message's frames. */
+void verbs_msg_cut(struct verbs_ep *ep, struct verbs_peer *peer, uint64_t id);
+/* The peer has been away for too long: what it had begun is not waited for.  No frame of it is held. */
+void verbs_msg_absent(struct verbs_ep *ep, struct verbs_peer *peer);
 
 /* ---- verbs_keys.c, under ep->lock ---- */
 /*
@@ -403,7 +447,9 @@ void verbs_keys_parts(struct verbs_ep *ep, struct verbs_peer *peer,
 		      const struct verbs_frame *frame);
 /* A remote error on a piece of this composite key: its table is not believed any more. */
 void verbs_keys_drop(struct verbs_ep *ep, struct verbs_peer *peer, uint64_t key);
-/* Queries and answers that found no slot; called by verbs_msg_retry. */
+/* No question reaches the peer: what waits for an answer fails. */
+void verbs_keys_fail(struct verbs_ep *ep, struct verbs_peer *peer, enum hmreg_error why);
+/* Queries and answers that found no slot, and those that have waited too long; called by verbs_msg_retry. */
 void verbs_keys_retry(struct verbs_ep *ep);
 /*
  * The peer is another incarnation, the connection to it was lost (a query may have gone with it; what

@@ -15,16 +15,13 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "core/base/log.h"
-#include "core/base/params.h"
-#include "core/nic/verbs_ep.h"
+#include "core/nic/verbs_conn.h"
 
 #define MAX_TABLES  64	       /* of one peer */
 #define MAX_ANSWERS 16	       /* to one peer, that wait for a slot */
 #define MAX_PARTS   (1u << 16) /* of one key */
-#define PATIENCE    10	       /* HMREG_VERBS_RETRY_TIME, so often, until an answer is given up */
 #define PAGE_PARTS  (VERBS_FRAME / sizeof(struct verbs_wire_part))
 
 enum state {
@@ -54,14 +51,6 @@ struct verbs_key_answer {
 	struct verbs_peer *peer;
 	uint64_t key, id, first;
 };
-
-static uint64_t now_ms(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
-}
 
 /* ---- tables ---- */
 
@@ -122,9 +111,7 @@ static void ask(struct verbs_ep *ep, struct verbs_key_table *table)
 /* A question, or the next of several: the peer has its time again. */
 static void ask_anew(struct verbs_ep *ep, struct verbs_key_table *table)
 {
-	int patience = hm_param_int(HM_PARAM_VERBS_RETRY_TIME);
-
-	table->deadline = now_ms() + PATIENCE * (uint64_t)(patience > 0 ? patience : 1);
+	table->deadline = verbs_now_ms() + verbs_retry_ms();
 	hm_list_del(&table->asked);
 	hm_list_add_tail(&ep->key_queries, &table->asked);
 	ask(ep, table);
@@ -191,7 +178,6 @@ int verbs_keys_find(struct verbs_ep *ep, struct verbs_peer *peer, uint64_t key, 
 {
 	struct verbs_key_table *table = find_table(peer, key);
 	const struct verbs_wire_part *part;
-	enum hmreg_error why;
 	uint64_t left;
 
 	if (!table) {
@@ -201,11 +187,8 @@ int verbs_keys_find(struct verbs_ep *ep, struct verbs_peer *peer, uint64_t key, 
 	}
 	if (table->state == ASKED)
 		return 0;
-	if (table->state == FAILED) {
-		why = table->why;
-		free_table(table);
-		return -(int)why;
-	}
+	if (table->state == FAILED) /* for all that wait: tell */
+		return -(int)table->why;
 	hm_list_del(&table->link);
 	hm_list_add_tail(&peer->keys, &table->link);
 	/* all of it, before the first byte of an operation moves */
@@ -438,7 +421,7 @@ void verbs_keys_retry(struct verbs_ep *ep)
 	if (hm_list_empty(&ep->key_queries))
 		return;
 	retry_queries(ep);
-	now = now_ms();
+	now = verbs_now_ms();
 	/* in the order asked, so the first is the first to be given up; telling may change the list */
 	while (!hm_list_empty(&ep->key_queries)) {
 		struct verbs_key_table *table =
@@ -449,9 +432,37 @@ void verbs_keys_retry(struct verbs_ep *ep)
 		if (now < table->deadline)
 			return;
 		HM_WARN(FI_LOG_EP_DATA,
-			"peer 0x%" PRIx64 " does not tell which parts key 0x%" PRIx64 " has",
-			peer->handle, key);
+			"peer 0x%" PRIx64 " does not tell within %u ms which parts key 0x%" PRIx64
+			" has: can it connect to this endpoint?",
+			peer->handle, verbs_retry_ms(), key);
 		set_state(table, FAILED, HMREG_PEER_LOST);
+		tell(ep, peer, key);
+	}
+}
+
+static struct verbs_key_table *first_asked(struct verbs_ep *ep, const struct verbs_peer *peer)
+{
+	hm_list_for_each(link, &ep->key_queries)
+	{
+		struct verbs_key_table *table = hm_list_entry(link, struct verbs_key_table, asked);
+
+		if (table->peer == peer)
+			return table;
+	}
+	return NULL;
+}
+
+void verbs_keys_fail(struct verbs_ep *ep, struct verbs_peer *peer, enum hmreg_error why)
+{
+	/* what is told may ask anew: no more than there can be now */
+	for (int i = 0; i < MAX_TABLES; i++) {
+		struct verbs_key_table *table = first_asked(ep, peer);
+		uint64_t key;
+
+		if (!table)
+			return;
+		key = table->key;
+		set_state(table, FAILED, why);
 		tell(ep, peer, key);
 	}
 }

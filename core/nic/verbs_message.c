@@ -281,11 +281,8 @@ static bool start(struct verbs_ep *ep, struct verbs_peer *peer, const struct ver
 					  .len = frame->total,
 					  .bytes = sizeof(struct verbs_message) + frame->length };
 
-	if (peer->assembling) {
-		verbs_message_refuse(ep, peer,
-				     "a message begins before the one before it is complete");
+	if (peer->assembling) /* the sender has given it up, its CUT is on the way */
 		verbs_message_give_up(ep, peer, HMREG_TRANSPORT);
-	}
 	if (frame->total > ep->ep.domain->port->max_msg_size || frame->length > frame->total ||
 	    (frame->length == 0 && frame->total > 0)) {
 		verbs_message_refuse(ep, peer, "its lengths do not agree");
@@ -347,10 +344,7 @@ static bool go_on(struct verbs_ep *ep, struct verbs_peer *peer, const struct ver
 bool verbs_message_frame(struct verbs_ep *ep, struct verbs_peer *peer,
 			 const struct verbs_frame *frame)
 {
-	if (frame->type == VERBS_FRAME_CUT) {
-		if (peer->assembling && peer->assembling->id == frame->id)
-			verbs_message_give_up(ep, peer, HMREG_TRANSPORT);
+	if (frame->id == peer->its_cut && peer->its_cut != 0) /* its CUT was faster */
 		return true;
-	}
 	return frame->type == VERBS_FRAME_MESSAGE ? start(ep, peer, frame) : go_on(ep, peer, frame);
 }

@@ -10,8 +10,7 @@
 
 static bool is_message(const struct verbs_frame *frame)
 {
-	return (frame->type == VERBS_FRAME_MESSAGE || frame->type == VERBS_FRAME_MORE ||
-		frame->type == VERBS_FRAME_CUT) &&
+	return (frame->type == VERBS_FRAME_MESSAGE || frame->type == VERBS_FRAME_MORE) &&
 	       frame->length <= VERBS_FRAME;
 }
 
@@ -180,6 +179,20 @@ void verbs_msg_peer_reset(struct verbs_ep *ep, struct verbs_peer *peer)
 			verbs_message_of(link)->wants_answer = false;
 	}
 	end_of(ep, peer, HMREG_PEER_LOST);
+}
+
+void verbs_msg_cut(struct verbs_ep *ep, struct verbs_peer *peer, uint64_t id)
+{
+	peer->its_cut = id;
+	if (peer->assembling && peer->assembling->id == id)
+		verbs_message_give_up(ep, peer, HMREG_TRANSPORT);
+}
+
+void verbs_msg_absent(struct verbs_ep *ep, struct verbs_peer *peer)
+{
+	if (peer->assembling)
+		peer->given_up = peer->assembling->id;
+	verbs_message_give_up(ep, peer, HMREG_PEER_LOST);
 }
 
 /* ---- the application's calls ---- */

@@ -292,7 +292,13 @@ static int take_in(struct verbs_ep *ep, const struct nic_wr *wr, struct intake *
 		take_atomic(wr, in);
 		return 0;
 	}
-	return in->copies ? 0 : take_segs(ep, wr, in);
+	if (in->copies)
+		return 0;
+	if (atomic_load(&ep->vd->gone)) { /* which registers nothing any more */
+		in->why = HMREG_DEVICE_GONE;
+		return 0;
+	}
+	return take_segs(ep, wr, in);
 }
 
 static void fill(struct verbs_op *op, const struct nic_wr *wr, const struct intake *in)
@@ -400,7 +406,7 @@ void verbs_op_tell_cut(struct verbs_ep *ep, struct verbs_peer *peer)
 {
 	const struct verbs_frame frame = { .type = VERBS_FRAME_CUT, .id = peer->cut };
 
-	if (queue_control(ep, peer, &frame))
+	if (verbs_control_send(ep, peer->handle, &frame, NULL) == 0)
 		peer->cut = 0;
 }
 
@@ -412,6 +418,8 @@ int verbs_control_send(struct verbs_ep *ep, uint64_t to, const struct verbs_fram
 	struct verbs_op *op;
 
 	assert(frame->length <= VERBS_FRAME);
+	if (peer && frame->type != VERBS_FRAME_ALIVE)
+		peer = verbs_peer_lane(ep, peer, VERBS_LANE_CONTROL);
 	if (!peer || ep->gone || ep->closing)
 		return -FI_EAGAIN;
 	if (frame->length > 0) {

@@ -18,36 +18,50 @@ static struct hm_list *bucket_of(struct verbs_ep *ep, uint64_t handle)
 }
 static_assert(VERBS_BUCKETS == 256, "bucket_of gives 8 bits");
 
-static void init_peer(struct verbs_peer *peer, uint64_t handle)
+static struct verbs_peer *make_peer(struct verbs_ep *ep, uint64_t handle, enum verbs_lane lane)
 {
-	struct hm_list *list[] = { &peer->control,    &peer->waiting, &peer->posted,
-				   &peer->unanswered, &peer->starved, &peer->keys };
+	struct verbs_peer *peer = calloc(1, sizeof(*peer));
 
-	peer->handle = handle;
-	peer->next_frame = 1;
-	for (size_t i = 0; i < sizeof(list) / sizeof(list[0]); i++)
-		hm_list_init(list[i]);
-}
-
-struct verbs_peer *verbs_peer_get(struct verbs_ep *ep, uint64_t handle)
-{
-	struct hm_list *bucket = bucket_of(ep, handle);
-	struct verbs_peer *peer;
-
-	hm_list_for_each(link, bucket)
-	{
-		peer = hm_list_entry(link, struct verbs_peer, link);
-		if (peer->handle == handle)
-			return peer;
-	}
-	peer = calloc(1, sizeof(*peer));
 	if (!peer) {
 		HM_WARN(FI_LOG_EP_CTRL, "no memory for another peer");
 		return NULL;
 	}
-	init_peer(peer, handle);
-	hm_list_add_tail(bucket, &peer->link);
+	peer->handle = handle;
+	peer->lane = lane;
+	peer->next_frame = 1;
+	hm_list_init(&peer->control);
+	hm_list_init(&peer->waiting);
+	hm_list_init(&peer->posted);
+	hm_list_init(&peer->unanswered);
+	hm_list_init(&peer->starved);
+	hm_list_init(&peer->keys);
+	hm_list_init(&peer->absent);
+	hm_list_add_tail(bucket_of(ep, handle), &peer->link);
 	return peer;
+}
+
+struct verbs_peer *verbs_peer_get(struct verbs_ep *ep, uint64_t handle)
+{
+	hm_list_for_each(link, bucket_of(ep, handle))
+	{
+		struct verbs_peer *peer = hm_list_entry(link, struct verbs_peer, link);
+
+		if (peer->handle == handle && peer->lane == VERBS_LANE_MESSAGES)
+			return peer;
+	}
+	return make_peer(ep, handle, VERBS_LANE_MESSAGES);
+}
+
+struct verbs_peer *verbs_peer_lane(struct verbs_ep *ep, struct verbs_peer *peer,
+				   enum verbs_lane lane)
+{
+	if (peer->lane == lane)
+		return peer;
+	if (!peer->other)
+		peer->other = make_peer(ep, peer->handle, lane);
+	if (peer->other)
+		peer->other->other = peer;
+	return peer->other;
 }
 
 static void fail_list(struct verbs_ep *ep, struct hm_list *list, enum hmreg_error why)
@@ -64,6 +78,7 @@ static void fail_list(struct verbs_ep *ep, struct hm_list *list, enum hmreg_erro
 
 void verbs_peer_mute(struct verbs_peer *peer)
 {
+	peer = verbs_peer_main(peer);
 	if (peer->passive)
 		verbs_conn_break(peer->passive, VERBS_BREAK_LOST);
 }
@@ -78,13 +93,16 @@ void verbs_peer_fail(struct verbs_ep *ep, struct verbs_peer *peer, enum hmreg_er
 	fail_list(ep, &peer->waiting, why);
 	hm_list_del(&peer->starved);
 	peer->cut = 0;
-	verbs_keys_forget(ep, peer); /* questions went with the connection */
+	if (peer->lane == VERBS_LANE_CONTROL) /* questions went with the connection */
+		verbs_keys_fail(ep, peer->other, why);
+	else
+		verbs_keys_forget(ep, peer);
 }
 
 static bool has_work(const struct verbs_peer *peer)
 {
 	return !hm_list_empty(&peer->control) || !hm_list_empty(&peer->waiting) ||
-	       !hm_list_empty(&peer->unanswered) || peer->cut != 0;
+	       !hm_list_empty(&peer->unanswered);
 }
 
 /* ---- ends ---- */
@@ -99,8 +117,10 @@ void verbs_conn_bury(struct verbs_conn *conn)
 	conn->state = VERBS_CONN_DEAD;
 	if (conn->passive) {
 		ep->passive_count--;
-		if (peer->passive == conn)
+		if (peer->passive == conn) {
 			peer->passive = NULL;
+			verbs_alive_await(ep, peer);
+		}
 	} else if (peer->conn == conn) {
 		peer->conn = NULL;
 	}
@@ -118,6 +138,9 @@ void verbs_conn_destroy(struct verbs_conn *conn)
 		verbs.destroy_qp(conn->qp);
 	if (conn->id)
 		cm.destroy_id(conn->id);
+	pthread_mutex_lock(&conn->ep->lock);
+	verbs_alive_forget(conn);
+	pthread_mutex_unlock(&conn->ep->lock);
 	free(conn);
 }
 
@@ -199,6 +222,8 @@ void verbs_conn_drained(struct verbs_conn *conn)
 		fail_list(ep, &peer->unanswered, HMREG_PEER_LOST);
 	else if (how == VERBS_BREAK_GONE)
 		fail_unreceived(ep, peer);
+	if (peer->cut != 0)
+		verbs_op_tell_cut(ep, peer);
 	if (has_work(peer))
 		verbs_conn_open(ep, peer);
 }
@@ -239,9 +264,11 @@ void verbs_conn_open(struct verbs_ep *ep, struct verbs_peer *peer)
 	}
 	conn->ep = ep;
 	conn->peer = peer;
+	conn->lane = peer->lane;
 	conn->state = VERBS_CONN_NEW;
 	conn->deadline = verbs_now_ms() + 2 * (uint64_t)verbs_retry_ms();
 	hm_list_init(&conn->by_qp);
+	hm_list_init(&conn->probing);
 	hm_list_add_tail(&ep->connecting, &conn->link);
 	peer->conn = conn;
 	peer->attempts++;

@@ -86,8 +86,9 @@ static void fill_endpoint_limits(struct nic_port *port, const struct verbs_devic
 	port->tx_size = 256;
 	port->rx_size = 1024;
 	port->cq_data_size = sizeof(uint32_t); /* what a work request carries */
-	/* each has a shared receive queue, a completion queue and one of 64,511 ports */
-	port->ep_count = at_most(device->attr.max_srq, at_most(device->attr.max_cq, 64511));
+	/* each has two shared receive queues, a completion queue and one of 64,511 ports */
+	port->ep_count =
+		at_most(device->attr.max_srq / VERBS_LANES, at_most(device->attr.max_cq, 64511));
 	port->msg_order = ORDER;
 }
 

@@ -63,12 +63,25 @@ void verbs_progress_wake(struct verbs_ep *ep)
 
 /* ---- the thread ---- */
 
+void verbs_ep_arm(struct verbs_ep *ep)
+{
+	int err = ep->gone ? 0 : ibv_req_notify_cq(ep->cq, 0);
+
+	if (err == EIO || err == ENODEV) {
+		ep->suspect = true; /* this thread's next work */
+		verbs_progress_wake(ep);
+	} else if (err != 0) {
+		HM_WARN(FI_LOG_EP_CTRL, "ibv_req_notify_cq: %s", strerror(err));
+	}
+	ep->unarmed = err != 0; /* tried again at the next heartbeat */
+	verbs_ep_poll(ep);	/* what came before the request to be notified */
+}
+
 static void on_completions(struct verbs_ep *ep)
 {
 	struct ibv_cq *cq;
 	void *context;
 	unsigned n = 0;
-	int err = 0;
 
 	while (verbs.get_cq_event(ep->channel, &cq, &context) == 0)
 		n++;
@@ -76,15 +89,8 @@ static void on_completions(struct verbs_ep *ep)
 		verbs.ack_cq_events(ep->cq, n);
 	pthread_mutex_lock(&ep->lock);
 	verbs_ep_poll(ep);
-	if (n > 0 && !ep->gone)
-		err = ibv_req_notify_cq(ep->cq, 0);
-	if (err == EIO || err == ENODEV) {
-		ep->suspect = true; /* this thread's next work */
-		verbs_progress_wake(ep);
-	} else if (err != 0) {
-		HM_WARN(FI_LOG_EP_CTRL, "ibv_req_notify_cq: %s", strerror(err));
-	}
-	verbs_ep_poll(ep); /* what came before the request to be notified */
+	if (n > 0)
+		verbs_ep_arm(ep);
 	pthread_mutex_unlock(&ep->lock);
 }
 

@@ -37,7 +37,7 @@ static unsigned access_of(const struct verbs_conn *conn)
 	const struct verbs_ep *ep = conn->ep;
 	unsigned access = IBV_ACCESS_LOCAL_WRITE;
 
-	if (!conn->passive)
+	if (!conn->passive || conn->lane == VERBS_LANE_CONTROL)
 		return access;
 	if (ep->ep.caps & FI_REMOTE_READ)
 		access |= IBV_ACCESS_REMOTE_READ;
@@ -87,12 +87,13 @@ int verbs_qp_create(struct verbs_conn *conn)
 	int mask, ret;
 
 	if (conn->passive) {
-		init.srq = ep->srq;
-		init.cap.max_send_wr = init.cap.max_send_sge = 1; /* none is ever posted */
+		init.srq = ep->srq[conn->lane];
+		init.cap.max_send_wr = init.cap.max_send_sge = 1; /* a probe */
 	} else {
+		init.srq =
+			ep->srq[VERBS_LANE_CONTROL]; /* where probes arrive, never kept waiting */
 		init.cap.max_send_wr = VERBS_QP_DEPTH;
 		init.cap.max_send_sge = ep->max_sge;
-		init.cap.max_recv_wr = init.cap.max_recv_sge = 1;
 	}
 	conn->qp = verbs.create_qp(ep->vd->pd, &init);
 	if (!conn->qp)

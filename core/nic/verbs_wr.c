@@ -140,6 +140,7 @@ static enum step submit(struct verbs_ep *ep, struct verbs_op *op, struct verbs_t
 	err = ibv_post_send(conn->qp, wr, &bad);
 	if (err == 0) {
 		hm_list_del(&tx->link);
+		ep->tx_free--;
 		tx->op = op;
 		conn->used++;
 		conn->atomics += verbs_op_is_atomic(op);
@@ -149,12 +150,14 @@ static enum step submit(struct verbs_ep *ep, struct verbs_op *op, struct verbs_t
 	}
 	*why = HMREG_TRANSPORT;
 	if (err == EIO || err == ENODEV || atomic_load(&ep->vd->gone)) {
-		*why = HMREG_DEVICE_GONE;
-		ep->suspect = true; /* the progress thread tells everybody */
+		ep->suspect = true; /* the progress thread asks the device */
 		verbs_progress_wake(ep);
-	} else {
-		HM_WARN(FI_LOG_EP_DATA, "ibv_post_send: %s", strerror(err));
+		if (atomic_load(&ep->vd->gone) || !op->again) {
+			*why = HMREG_DEVICE_GONE;
+			return STEP_BROKEN;
+		}
 	}
+	HM_WARN(FI_LOG_EP_DATA, "ibv_post_send: %s", strerror(err));
 	return STEP_BROKEN;
 }
 
@@ -403,8 +406,8 @@ static bool advance(struct verbs_ep *ep, struct verbs_peer *peer, struct verbs_o
 		abandon(ep, op, why);
 		return true;
 	case STEP_BROKEN:
-		if (op->control && !op->again) {
-			op->again = true; /* over the next connection */
+		if (!op->again && (op->control || why == HMREG_DEVICE_GONE)) {
+			op->again = true; /* over the next connection, unless the device is gone */
 		} else {
 			if (op->control)
 				verbs_peer_mute(peer);
@@ -414,6 +417,35 @@ static bool advance(struct verbs_ep *ep, struct verbs_peer *peer, struct verbs_o
 		return false;
 	}
 	return false;
+}
+
+/* Is there a verbs_tx for this peer?  The last ones are for control frames. */
+static bool has_tx(const struct verbs_ep *ep, const struct verbs_peer *peer)
+{
+	return ep->tx_free > (peer->lane == VERBS_LANE_CONTROL ? 0 : ep->tx_own);
+}
+
+static void starve(struct verbs_ep *ep, struct verbs_peer *peer)
+{
+	if (!hm_list_empty(&peer->starved))
+		return;
+	if (peer->lane == VERBS_LANE_CONTROL)
+		hm_list_add_tail(ep->starved.next, &peer->starved); /* in front */
+	else
+		hm_list_add_tail(&ep->starved, &peer->starved);
+}
+
+void verbs_wr_feed(struct verbs_ep *ep)
+{
+	while (!hm_list_empty(&ep->starved)) {
+		struct verbs_peer *peer =
+			hm_list_entry(ep->starved.next, struct verbs_peer, starved);
+
+		if (!has_tx(ep, peer))
+			return;
+		hm_list_del(&peer->starved);
+		verbs_peer_pump(ep, peer);
+	}
 }
 
 void verbs_peer_pump(struct verbs_ep *ep, struct verbs_peer *peer)
@@ -431,9 +463,8 @@ void verbs_peer_pump(struct verbs_ep *ep, struct verbs_peer *peer)
 		if (!peer->conn || peer->conn->state != VERBS_CONN_READY ||
 		    peer->conn->used >= VERBS_QP_DEPTH)
 			return;
-		if (hm_list_empty(&ep->free_tx)) {
-			if (hm_list_empty(&peer->starved))
-				hm_list_add_tail(&ep->starved, &peer->starved);
+		if (!has_tx(ep, peer)) {
+			starve(ep, peer);
 			return;
 		}
 		if (!advance(ep, peer, op))

@@ -96,7 +96,7 @@ static void check_attributes(void)
 	CHECK(port->ops == &verbs_nic_ops && strcmp(port->fabric_name, "hmreg-verbs") == 0);
 	CHECK(!port->alternate && port_at(1)->port.alternate);
 	CHECK(port->max_msg_size == 1u << 30 && port->mr_key_size == 8);
-	CHECK(port->max_mr_count == 5000 && port->ep_count == 50 && port->cq_data_size == 4);
+	CHECK(port->max_mr_count == 5000 && port->ep_count == 25 && port->cq_data_size == 4);
 	CHECK(port->protocol == FI_PROTO_RDMA_CM_IB_RC);
 	CHECK(nic->fid.fclass == FI_CLASS_NIC);
 	CHECK(strcmp(nic->device_attr->name, "fake0") == 0);

@@ -60,48 +60,90 @@ static unsigned peers_possible(void)
 	return limit.rlim_max > 16 * PEERS ? PEERS : (unsigned)(limit.rlim_max / 16);
 }
 
+/* One endpoint, and many in another domain, whose addresses it knows. */
+static struct crowd {
+	struct vend from, to;
+	struct fid_ep *ep[PEERS];
+	fi_addr_t addr[PEERS];
+	uint8_t memory[BYTES], local[BYTES];
+	struct fid_mr *mr, *local_mr;
+	unsigned count;
+} crowd;
+
+static void open_crowd(struct crowd *c)
+{
+	c->count = peers_possible();
+	vend_open(&c->from, "emu0", NULL, 0);
+	vend_open(&c->to, "emu1", NULL, 0);
+	c->mr = vend_register(&c->to, c->memory, BYTES);
+	c->local_mr = vend_register(&c->from, c->local, BYTES);
+	vend_close_ep(&c->to);
+	for (unsigned i = 0; i < c->count; i++) {
+		vend_open_ep(&c->to, NULL, 0);
+		c->ep[i] = c->to.ep;
+		c->addr[i] = vend_insert(&c->from, &c->to);
+	}
+}
+
+static void close_crowd(struct crowd *c)
+{
+	for (unsigned i = 0; i < c->count; i++)
+		CHECK_OK(fi_close(&c->ep[i]->fid));
+	c->to.ep = NULL;
+	await_queue_pairs(0);
+	CHECK_OK(fi_close(&c->mr->fid));
+	CHECK_OK(fi_close(&c->local_mr->fid));
+	vend_close(&c->from);
+	vend_close(&c->to);
+	vend_none_left(fds_before);
+}
+
+/* A byte is written to this one, another sent as a message. */
+static void contact(struct crowd *c, unsigned i)
+{
+	struct vop write = { 0 }, send = { 0 }, receive = { .is_recv = true };
+	uint8_t *target = c->memory + i % (BYTES / 2), *inbox = target + BYTES / 2;
+
+	c->local[0] = (uint8_t)(i + 1);
+	*inbox = *target = 0;
+	VPOST(&c->to, &receive,
+	      fi_recv(c->ep[i], inbox, 1, fi_mr_desc(c->mr), FI_ADDR_UNSPEC, &receive));
+	VPOST(&c->from, &write,
+	      fi_write(c->from.ep, c->local, 1, fi_mr_desc(c->local_mr), c->addr[i],
+		       (uintptr_t)target, fi_mr_key(c->mr), &write));
+	VPOST(&c->from, &send,
+	      fi_send(c->from.ep, c->local, 1, fi_mr_desc(c->local_mr), c->addr[i], &send));
+	CHECK(vend_wait(&c->from, &write) == 0);
+	CHECK(vend_wait(&c->from, &send) == 0);
+	CHECK(vend_wait(&c->to, &receive) == 0);
+	CHECK(*target == c->local[0] && *inbox == c->local[0]);
+}
+
+/* Every second one is contacted, then all: these have connections, no others. */
 static void nic_a_connection_for_each_peer_that_is_used(void **state)
 {
-	static struct vend from, to;
-	static struct fid_ep *ep[PEERS];
-	static fi_addr_t addr[PEERS];
-	static uint8_t memory[BYTES], local[BYTES];
-	unsigned count = peers_possible();
-	struct vop op = { 0 };
-	struct fid_mr *mr, *local_mr;
+	struct crowd *c = &crowd;
+	unsigned used = 0;
 
 	(void)state;
-	vend_open(&from, "emu0", NULL, 0);
-	vend_open(&to, "emu1", NULL, 0);
-	mr = vend_register(&to, memory, BYTES);
-	local_mr = vend_register(&from, local, BYTES);
-	vend_close_ep(&to);
-	for (unsigned i = 0; i < count; i++) {
-		vend_open_ep(&to, NULL, 0);
-		ep[i] = to.ep;
-		addr[i] = vend_insert(&from, &to);
-	}
+	open_crowd(c);
 	CHECK(queue_pairs() == 0); /* all are known, none is used */
-	for (unsigned used = 0; used < count; used++) {
-		local[0] = (uint8_t)(used + 1);
-		VPOST(&from, &op,
-		      fi_write(from.ep, local, 1, fi_mr_desc(local_mr), addr[used],
-			       (uintptr_t)memory + used % BYTES, fi_mr_key(mr), &op));
-		CHECK(vend_wait(&from, &op) == 0);
-		CHECK(memory[used % BYTES] == (uint8_t)(used + 1));
-		if (used == 0 || used == 9 || used == count - 1)
-			await_queue_pairs(2 * (used + 1)); /* one at each end */
+	for (unsigned step = 2; step > 0; step--) {
+		for (unsigned i = step % 2; i < c->count; i += 2) {
+			contact(c, i);
+			used++;
+			if (used == 1 || used == 10)
+				await_queue_pairs(2 * used); /* one at each end */
+		}
+		await_queue_pairs(2 * used);
+		printf("%u peers known, %u contacted: %lu queue pairs\n", c->count, used,
+		       (unsigned long)queue_pairs());
 	}
-	for (unsigned i = 0; i < count; i++)
-		CHECK_OK(fi_close(&ep[i]->fid));
-	to.ep = NULL;
-	await_queue_pairs(0);
-	CHECK_OK(fi_close(&mr->fid));
-	CHECK_OK(fi_close(&local_mr->fid));
-	vend_close(&from);
-	vend_close(&to);
-	vend_none_left(fds_before);
-	printf("%u peers\n", count);
+	for (unsigned i = 0; i < c->count; i += 100) /* over the same connections */
+		contact(c, i);
+	CHECK(queue_pairs() == 2 * used);
+	close_crowd(c);
+	printf("all closed: %lu queue pairs\n", (unsigned long)queue_pairs());
 }
 
 /* ---- two at once ---- */
@@ -391,7 +433,7 @@ int main(void)
 		cmocka_unit_test(nic_a_silent_peer),
 	};
 
-	vend_settings("devices=2");
+	vend_settings("devices=2,max_srq=4096");
 	setenv("HMREG_VERBS_RX_BUFFERS", "8", 1);
 	return cmocka_run_group_tests_name("stress_verbs_peers", tests, look_once, NULL);
 }

@@ -6,6 +6,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include "core/nic/verbs_msg.h"
 #include "tests/unit/verbs_received.h"
 
 /* ---- frames that have to wait ---- */
@@ -252,6 +253,61 @@ static void reset_with_a_held_beginning(void **state)
 	assert_int_equal(end.sent_count, 0);
 }
 
+/* ---- a sender that stops in the middle ---- */
+
+/* The news that no more of a message comes is not behind the message itself. */
+static void cut_may_be_ahead_of_its_message(void **state)
+{
+	const size_t total = 3 * VERBS_FRAME;
+
+	(void)state;
+	for (size_t frames = 0; frames < 3; frames++) {
+		for (size_t i = 0; i < 3; i++) {
+			if (i == frames)
+				verbs_msg_cut(&end.ep, &end.peer[0], 7);
+			assert_true(end_part(&end, 0, 7, total, i * VERBS_FRAME, VERBS_FRAME, 0));
+		}
+		assert_null(end.peer[0].assembling);
+		assert_true(hm_list_empty(&end.ep.msg->match.unexpected));
+		end_reset(&end, 0);
+		end.peer[0].its_cut = 0;
+	}
+	/* a receive that has a part ends, the next one takes the next message */
+	assert_int_equal(end_post(&end, buffer, total, 0, context(1), NULL), 0);
+	assert_true(end_part(&end, 0, 8, total, 0, VERBS_FRAME, 0));
+	verbs_msg_cut(&end.ep, &end.peer[0], 8);
+	assert_failed(context(1), HMREG_TRANSPORT, 0, total);
+	assert_true(end_part(&end, 0, 8, total, VERBS_FRAME, VERBS_FRAME, 0));
+	assert_int_equal(end_post(&end, buffer, total, 0, context(2), NULL), 0);
+	send_message(0, 9, total, 0);
+	assert_received(0, 9, total, context(2), buffer);
+	assert_int_equal(warning_count, 0);
+}
+
+/* What was given up is remembered until the sender is another one. */
+static void absent_sender_is_not_waited_for(void **state)
+{
+	const size_t total = 3 * VERBS_FRAME;
+
+	(void)state;
+	verbs_msg_absent(&end.ep, &end.peer[0]); /* nothing was begun */
+	assert_int_equal(end.peer[0].given_up, 0);
+	assert_int_equal(end_post(&end, buffer, total, 0, context(1), NULL), 0);
+	assert_true(end_part(&end, 0, 5, total, 0, VERBS_FRAME, 0));
+	verbs_msg_absent(&end.ep, &end.peer[1]);
+	assert_nothing();
+	verbs_msg_absent(&end.ep, &end.peer[0]);
+	assert_failed(context(1), HMREG_PEER_LOST, 0, total);
+	assert_int_equal(end.peer[0].given_up, 5);
+	assert_true(end_part(&end, 0, 6, total, 0, VERBS_FRAME, 0)); /* no receive */
+	verbs_msg_absent(&end.ep, &end.peer[0]);
+	assert_int_equal(end.peer[0].given_up, 6);
+	assert_int_equal(end.ep.msg->match.unexpected_bytes, 0);
+	assert_int_equal(end_post(&end, buffer, total, 0, context(2), NULL), 0);
+	send_message(0, 7, total, 0);
+	assert_received(0, 7, total, context(2), buffer);
+}
+
 static void device_is_gone(void **state)
 {
 	struct nic_comp comp;
@@ -304,6 +360,8 @@ int main(void)
 		TEST(reset_in_the_middle),
 		TEST(reset_with_held_frames),
 		TEST(reset_with_a_held_beginning),
+		TEST(cut_may_be_ahead_of_its_message),
+		TEST(absent_sender_is_not_waited_for),
 		TEST(device_is_gone),
 		TEST(closes_at_any_time),
 	};

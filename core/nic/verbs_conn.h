@@ -86,6 +86,9 @@ struct verbs_cm_event {
 };
 /* A peer asks for a connection. */
 void verbs_accept(struct verbs_ep *ep, const struct verbs_cm_event *event);
+/* The passive connection that has this queue pair, or NULL.  ep->lock held. */
+struct verbs_conn *verbs_conn_of_qp(struct verbs_ep *ep, uint32_t qp_num);
+
 /* ---- verbs_alive.c, ep->lock held ---- */
 /* Look after the connections of peers that have not been heard of. */
 void verbs_alive_beat(struct verbs_ep *ep);
@@ -97,9 +100,6 @@ void verbs_alive_forget(struct verbs_conn *conn);
 void verbs_alive_await(struct verbs_ep *ep, struct verbs_peer *peer);
 /* End what was begun by peers that have not come back in time.  True: others still have time. */
 bool verbs_alive_absent(struct verbs_ep *ep);
-
-/* The passive connection that has this queue pair, or NULL.  ep->lock held. */
-struct verbs_conn *verbs_conn_of_qp(struct verbs_ep *ep, uint32_t qp_num);
 
 /* ---- verbs_op.c, ep->lock held ---- */
 /* Drop an operation without a completion; its room in the completion queue is given back. */

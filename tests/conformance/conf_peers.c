@@ -11,25 +11,6 @@
 
 #define OPS 20
 
-/* An endpoint in place of end's closed one, with this address. */
-static void reopen(struct conf_end *end, const void *name, size_t len)
-{
-	struct fi_info *info = fi_dupinfo(end->info);
-
-	assert_non_null(info);
-	free(info->src_addr);
-	info->src_addr = malloc(len);
-	assert_non_null(info->src_addr);
-	memcpy(info->src_addr, name, len);
-	info->src_addrlen = len;
-	assert_ok(fi_endpoint(end->domain, info, &end->ep, end));
-	assert_ok(fi_ep_bind(end->ep, &end->av->fid, 0));
-	assert_ok(fi_ep_bind(end->ep, &end->tx->fid, FI_TRANSMIT));
-	assert_ok(fi_ep_bind(end->ep, &end->rx->fid, FI_RECV));
-	assert_ok(fi_enable(end->ep));
-	fi_freeinfo(info);
-}
-
 /* ---- one bad request ---- */
 
 /* The refused one fails alone: what was before it and behind it under way is done. */

@@ -397,6 +397,6 @@ int main(void)
 		TEST(no_answer),	   TEST(hostile_answers),
 	};
 
-	setenv("HMREG_VERBS_RETRY_TIME", "30", 1);
+	setenv("HMREG_VERBS_RETRY_TIME", "300", 1);
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -99,6 +99,7 @@ static void sender(struct conf *c)
 	memset(mem, 0x5a, MESSAGE);
 	region = conf_reg(end, mem, MESSAGE, CONF_ALL);
 	to = insert(end, &card);
+	write_card(&card);
 	for (;;) {
 		assert_posted(fi_send(end->ep, mem, MESSAGE, region->desc, to, mem));
 		conf_done(end->tx, mem);
@@ -132,6 +133,12 @@ static void start(struct other *other, const char *role, const struct card *card
 	close(to[1]);
 	close(from[1]);
 	other->from = from[0];
+}
+
+/* For as long as it takes to start; the card is the one that it has written. */
+static void await_ready(const struct other *other, struct card *card)
+{
+	assert_int_equal(read(other->from, card, sizeof(*card)), sizeof(*card));
 }
 
 static void kill_it(struct other *other)
@@ -194,7 +201,7 @@ static void nic_rma_to_a_killed_process_ends(struct conf *c)
 		struct other other;
 
 		start(&other, "target", &card);
-		assert_int_equal(read(other.from, &card, sizeof(card)), sizeof(card));
+		await_ready(&other, &card);
 		if (round == 0)
 			to = insert(end, &card);
 		/* at the same address as before */
@@ -227,6 +234,7 @@ static void nic_receive_from_a_killed_process_ends(struct conf *c)
 		memset(dst, 0, MESSAGE);
 		assert_posted(fi_recv(end->ep, dst, MESSAGE, into->desc, FI_ADDR_UNSPEC, c));
 		start(&other, "sender", &card);
+		await_ready(&other, &card);
 		conf_done(end->rx, c);
 		assert_int_equal(dst[MESSAGE - 1], 0x5a);
 		memset(dst, 0, MESSAGE);

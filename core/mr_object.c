@@ -14,7 +14,9 @@ static int close_mr(struct fid *fid)
 	/* the element is free for others as soon as this returns, so the fid is marked before */
 	hm_fid_end(fid);
 	ret = hm_mr_close(mr);
-	if (ret == -FI_EBUSY)
+	if (ret == -FI_EALREADY)
+		return -FI_EINVAL;
+	if (ret != 0) /* it is as it was */
 		fid->fclass = FI_CLASS_MR;
 	return ret;
 }

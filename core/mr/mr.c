@@ -195,7 +195,7 @@ int hm_mr_close(struct hm_mr *mr)
 	if (!hm_key_kill(&mr->region.node)) {
 		assert(!"memory region closed twice");
 		HM_WARN(FI_LOG_MR, "region %p is closed already", (void *)mr);
-		return -FI_EINVAL;
+		return -FI_EALREADY;
 	}
 	/* the NIC ends its key before it lets go of the memory; nobody here leads to either any more */
 	ret = domain->nic->ops->region_deregister(&mr->region);

@@ -85,8 +85,8 @@ int hm_mr_check_part(const struct nic_region *region, const struct iovec *iov);
 int hm_mr_register(struct hm_mr_domain *domain, const struct fi_mr_attr *attr, uint64_t flags,
 		   struct hm_mr **mr);
 /*
- * -FI_EINVAL: closed already.  -FI_EBUSY: something of the program's holds the region at the NIC (a memory
- * window), and nothing is changed.  Waits for accesses that are under way.
+ * -FI_EALREADY: closed already.  -FI_EBUSY: something of the program's holds the region at the NIC (a memory
+ * window); or the NIC's error: nothing is changed.  Waits for accesses that are under way.
  */
 int hm_mr_close(struct hm_mr *mr);
 /*

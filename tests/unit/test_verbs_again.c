@@ -35,7 +35,7 @@ static const struct failure {
 	{ "ibv_query_device_ex", EIO, -FI_ENODEV, "does not say what it can do" },
 	{ "ibv_alloc_pd", ENOMEM, -FI_ENODEV, "does not say what it can do" },
 	{ "ibv_query_port", EIO, -FI_ENODEV, "port 1 does not say what it is" },
-	{ "rdma_create_event_channel", EMFILE, -FI_ENODEV, "librdmacm does not work" },
+	{ "rdma_create_event_channel", EMFILE, -FI_ENODEV, "cannot be asked for its address now" },
 };
 static const struct failure *failure;
 

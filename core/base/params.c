@@ -61,6 +61,24 @@ const struct hm_param_def hm_param_table[HM_PARAM_COUNT] = {
 	[HM_PARAM_VERBS_RETRY_TIME] = { "HMREG_VERBS_RETRY_TIME", FI_PARAM_INT, "2000",
 					"Milliseconds until a peer that does not answer is taken "
 					"for dead, roughly (default: 2000)" },
+	[HM_PARAM_HMEM] = { "FI_HMEM", FI_PARAM_STRING, NULL,
+			    "Accelerator interfaces to use, separated by commas, of cuda, rocr, "
+			    "ze, "
+			    "neuron and synapseai; a leading ^ uses all others (default: all)" },
+	[HM_PARAM_HMEM_DISABLE_P2P] = { "FI_HMEM_DISABLE_P2P", FI_PARAM_BOOL, "0",
+					"Let no NIC reach accelerator memory itself: copy it "
+					"through "
+					"host memory, or refuse it (default: 0)" },
+	[HM_PARAM_DMABUF_KEEP] = { "HMREG_DMABUF_KEEP", FI_PARAM_SIZE_T, "64",
+				   "Most exported dma-bufs that stay open while a region of them "
+				   "lives, so that the allocation's next region needs no export "
+				   "of its own (default: 64)" },
+	[HM_PARAM_DMABUF_PCIE] = { "HMREG_DMABUF_PCIE", FI_PARAM_STRING, NULL,
+				   "NICs that reach accelerator memory by its PCI window even "
+				   "where "
+				   "there is a shorter way: domain names, or interface, device and "
+				   "domain as in cuda0/mlx5_0, separated by commas (default: "
+				   "none)" },
 };
 
 /* Written by load() alone, before anybody can read it; the texts are kept until the process ends. */

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Libraries loaded at run time: a table of functions, filled by name. */
+#ifndef HM_BASE_DL_H
+#define HM_BASE_DL_H
+
+#include <stddef.h>
+
+struct hm_dl_symbol {
+	const char *name;
+	void **slot;
+	const char *other; /* a name to try next, or NULL */
+	int optional;	   /* slot stays NULL without it */
+};
+
+/*
+ * Load file and fill every slot.  The library is local to the caller and stays until exit.  0, or
+ * -FI_ENOSYS: reason (of size bytes) says what is missing, nothing stays loaded and slots are NULL.
+ */
+int hm_dl_load(const char *file, const struct hm_dl_symbol *symbols, size_t count, char *reason,
+	       size_t size);
+/* The file that holds this function, as the loader found it; "" unknown.  Returns path. */
+char *hm_dl_path(const void *function, char *path, size_t size);
+
+#endif

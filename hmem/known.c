@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "hmem/known.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <rdma/fi_errno.h>
+
+#include "core/base/log.h"
+
+struct entry {
+	struct hm_list link;
+	struct hmem_known_piece piece;
+};
+
+int hmem_known_add(struct hmem_known *known, const struct hmem_known_piece *piece)
+{
+	struct entry *entry = malloc(sizeof(*entry));
+
+	if (!entry) {
+		HM_WARN(FI_LOG_MR, "no memory to remember device memory at 0x%lx",
+			(unsigned long)piece->facts.base);
+		return -FI_ENOMEM;
+	}
+	entry->piece = *piece;
+	pthread_mutex_lock(&known->lock);
+	entry->piece.facts.id = ++known->last_id;
+	hm_list_add_tail(&known->list, &entry->link);
+	pthread_mutex_unlock(&known->lock);
+	return 0;
+}
+
+/* Lock held. */
+static struct entry *entry_at(struct hmem_known *known, uint64_t addr)
+{
+	hm_list_for_each(link, &known->list)
+	{
+		struct entry *entry = hm_list_entry(link, struct entry, link);
+
+		if (addr - entry->piece.facts.base < entry->piece.facts.len)
+			return entry;
+	}
+	return NULL;
+}
+
+int hmem_known_find(struct hmem_known *known, const void *addr, struct hmem_known_piece *piece)
+{
+	struct entry *entry;
+
+	pthread_mutex_lock(&known->lock);
+	entry = entry_at(known, (uintptr_t)addr);
+	if (entry)
+		*piece = entry->piece;
+	pthread_mutex_unlock(&known->lock);
+	return entry ? 0 : -FI_ENOENT;
+}
+
+int hmem_known_take(struct hmem_known *known, const void *base, struct hmem_known_piece *piece)
+{
+	struct entry *entry;
+
+	pthread_mutex_lock(&known->lock);
+	entry = entry_at(known, (uintptr_t)base);
+	if (entry && entry->piece.facts.base == (uintptr_t)base)
+		hm_list_del(&entry->link);
+	else
+		entry = NULL;
+	pthread_mutex_unlock(&known->lock);
+	if (!entry)
+		return -FI_ENOENT;
+	*piece = entry->piece;
+	free(entry);
+	return 0;
+}
+
+bool hmem_host_reads(const void *addr)
+{
+	uintptr_t page = (uintptr_t)addr & ~((uintptr_t)sysconf(_SC_PAGESIZE) - 1);
+	char byte;
+	struct iovec here = { &byte, 1 }, there = { (void *)(uintptr_t)addr, 1 };
+
+	if (process_vm_readv(getpid(), &here, 1, &there, 1, 0) == 1)
+		return true;
+	/* where the call is not allowed: is there a mapping at all? */
+	return errno != EFAULT && msync((void *)page, 1, MS_ASYNC) == 0;
+}

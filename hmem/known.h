@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Memory that an interface made or registered itself, for drivers that cannot be asked what an address
+ * is.  Each interface has one table; any thread may use it at any time.
+ */
+#ifndef HMEM_KNOWN_H
+#define HMEM_KNOWN_H
+
+#include <pthread.h>
+
+#include "core/base/list.h"
+#include "hmem/hmem.h"
+
+struct hmem_known {
+	pthread_mutex_t lock; /* the list and last_id; nothing else is locked under it */
+	struct hm_list list;
+	uint64_t last_id;
+};
+
+#define HMEM_KNOWN_INIT(table)                                                                     \
+	{                                                                                          \
+		.lock = PTHREAD_MUTEX_INITIALIZER, .list = { &(table).list, &(table).list }        \
+	}
+
+/* Of one piece: its facts, and what the driver calls it. */
+struct hmem_known_piece {
+	struct hmem_facts facts;
+	void *handle;
+	int place; /* the interface's own, as a core */
+};
+
+/* facts.id is given here.  -FI_ENOMEM. */
+int hmem_known_add(struct hmem_known *known, const struct hmem_known_piece *piece);
+/* The piece that holds addr, or -FI_ENOENT. */
+int hmem_known_find(struct hmem_known *known, const void *addr, struct hmem_known_piece *piece);
+/* Takes the piece that begins at base out of the table, or -FI_ENOENT. */
+int hmem_known_take(struct hmem_known *known, const void *base, struct hmem_known_piece *piece);
+
+/* Can this process read the byte at addr?  Without a fault, whoever handles those. */
+bool hmem_host_reads(const void *addr);
+
+#endif

@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The interfaces, each loaded when it is first needed. */
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <rdma/fi_errno.h>
+
+#include "core/base/log.h"
+#include "core/base/params.h"
+#include "hmem/hmem.h"
+
+/* An interface and what became of it; ready is written last, status and error before it. */
+struct slot {
+	struct hmem_ops *ops;
+	const char *library; /* what it is without, for who looks before it was tried */
+	struct hmem_status status;
+	int error;
+	atomic_bool tried;
+	_Atomic(int *) ids; /* of its devices, which do not change; NULL: not asked for yet */
+};
+
+static struct slot slots[HMEM_IFACES] = {
+	[FI_HMEM_SYSTEM] = { .ops = &hmem_system, .library = "" },
+	[FI_HMEM_CUDA] = { .ops = &hmem_cuda, .library = "libcuda.so.1" },
+	[FI_HMEM_ROCR] = { .ops = &hmem_rocr, .library = "libhsa-runtime64.so.1" },
+	[FI_HMEM_ZE] = { .ops = &hmem_ze, .library = "libze_loader.so.1" },
+	[FI_HMEM_NEURON] = { .ops = &hmem_neuron, .library = "libnrt.so.1" },
+	[FI_HMEM_SYNAPSEAI] = { .ops = &hmem_synapseai, .library = "libSynapse.so" },
+};
+
+/* Held while a driver starts, so that it starts once; never while one is used. */
+static pthread_mutex_t start_lock = PTHREAD_MUTEX_INITIALIZER;
+
+/* ---- what optional slots do ---- */
+
+static int claim_nothing(int device, const void *addr, size_t len, struct hmem_facts *facts)
+{
+	(void)device, (void)addr, (void)len, (void)facts;
+	return -FI_ENOENT;
+}
+
+static int prepare_nothing(const struct hmem_memory *memory, const void *addr, size_t len)
+{
+	(void)memory, (void)addr, (void)len;
+	return 0;
+}
+
+static int end_nothing(uint64_t event, bool wait)
+{
+	(void)event, (void)wait;
+	return 0;
+}
+
+static int no_export(const struct hmem_memory *memory, const void *addr, size_t len, uint32_t flags,
+		     struct hmem_export *out)
+{
+	(void)memory, (void)addr, (void)len, (void)flags, (void)out;
+	return -FI_EOPNOTSUPP;
+}
+
+static void no_export_end(const struct hmem_export *exported)
+{
+	(void)exported;
+}
+
+static int no_host_register(void *addr, size_t len)
+{
+	(void)addr, (void)len;
+	return -FI_ENOSYS;
+}
+
+static int no_host_unregister(void *addr)
+{
+	(void)addr;
+	return -FI_ENOSYS;
+}
+
+static int no_alloc(int device, size_t len, enum hmem_alloc how, void **addr)
+{
+	(void)device, (void)len, (void)how, (void)addr;
+	return -FI_ENOSYS;
+}
+
+static int no_free(int device, void *addr, enum hmem_alloc how)
+{
+	(void)device, (void)addr, (void)how;
+	return -FI_ENOSYS;
+}
+
+#define FILL(slot, with) ops->slot = ops->slot ? ops->slot : (with)
+
+static void fill_optional(struct hmem_ops *ops)
+{
+	FILL(claim, claim_nothing);
+	FILL(prepare, prepare_nothing);
+	FILL(copy_end, end_nothing);
+	FILL(export_start, no_export);
+	FILL(export_end, no_export_end);
+	FILL(host_register, no_host_register);
+	FILL(host_unregister, no_host_unregister);
+	FILL(alloc, no_alloc);
+	FILL(free, no_free);
+}
+
+/* ---- loading ---- */
+
+static void start(struct slot *slot)
+{
+	struct hmem_status *status = &slot->status;
+
+	snprintf(status->driver, sizeof(status->driver), "%s", slot->library);
+	fill_optional(slot->ops);
+	if (slot->ops->iface != FI_HMEM_SYSTEM &&
+	    !hm_list_selects(hm_param_str(HM_PARAM_HMEM), slot->ops->name)) {
+		status->state = HMEM_OFF;
+		snprintf(status->reason, sizeof(status->reason), "left out by FI_HMEM");
+		slot->error = -FI_ENOSYS;
+	} else {
+		slot->error = slot->ops->start(status);
+		if (slot->error == 0)
+			status->state = HMEM_READY;
+	}
+	if (slot->error == 0)
+		HM_INFO(FI_LOG_CORE, "%s: %zu devices, %s %s", slot->ops->name,
+			slot->ops->device_count(), status->driver, status->version);
+	else
+		HM_INFO(FI_LOG_CORE, "%s is not used: %s", slot->ops->name, status->reason);
+	atomic_store_explicit(&slot->tried, true, memory_order_release);
+}
+
+static struct slot *slot_tried(enum fi_hmem_iface iface)
+{
+	struct slot *slot;
+
+	if ((unsigned int)iface >= HMEM_IFACES)
+		return NULL;
+	slot = &slots[iface];
+	if (!atomic_load_explicit(&slot->tried, memory_order_acquire)) {
+		pthread_mutex_lock(&start_lock);
+		if (!atomic_load_explicit(&slot->tried, memory_order_relaxed))
+			start(slot);
+		pthread_mutex_unlock(&start_lock);
+	}
+	return slot;
+}
+
+const struct hmem_ops *hmem_get(enum fi_hmem_iface iface)
+{
+	struct slot *slot = slot_tried(iface);
+
+	return slot && slot->error == 0 ? slot->ops : NULL;
+}
+
+int hmem_error(enum fi_hmem_iface iface)
+{
+	struct slot *slot = slot_tried(iface);
+
+	return slot ? slot->error : -FI_EINVAL;
+}
+
+/* A driver is asked for all that it says of a device once: it may take long (a window's free bytes). */
+static int *ask_ids(const struct hmem_ops *ops, size_t count)
+{
+	int *ids = calloc(count ? count : 1, sizeof(*ids));
+	struct hmem_device device;
+
+	for (size_t i = 0; ids && i < count; i++)
+		ids[i] = ops->device_info(i, &device) == 0 ? device.id : HMEM_NO_DEVICE;
+	return ids;
+}
+
+bool hmem_has_device(enum fi_hmem_iface iface, int id)
+{
+	struct slot *slot = slot_tried(iface);
+	size_t count;
+	int *ids;
+
+	if (!slot || slot->error != 0 || id == HMEM_NO_DEVICE)
+		return false;
+	count = slot->ops->device_count();
+	ids = atomic_load_explicit(&slot->ids, memory_order_acquire);
+	if (!ids) {
+		int *none = NULL;
+
+		ids = ask_ids(slot->ops, count);
+		if (!ids)
+			return false;
+		if (!atomic_compare_exchange_strong(&slot->ids, &none, ids)) {
+			free(ids);
+			ids = none;
+		}
+	}
+	for (size_t i = 0; i < count; i++)
+		if (ids[i] == id)
+			return true;
+	return false;
+}
+
+const struct hmem_status *hmem_tried(enum fi_hmem_iface iface)
+{
+	return &slot_tried(iface)->status;
+}
+
+void hmem_status(enum fi_hmem_iface iface, struct hmem_status *status)
+{
+	*status = (struct hmem_status){ .state = HMEM_UNTRIED };
+	if ((unsigned int)iface >= HMEM_IFACES)
+		return;
+	if (atomic_load_explicit(&slots[iface].tried, memory_order_acquire))
+		*status = slots[iface].status;
+	else
+		snprintf(status->driver, sizeof(status->driver), "%s", slots[iface].library);
+}
+
+const char *hmem_name(enum fi_hmem_iface iface)
+{
+	return (unsigned int)iface < HMEM_IFACES ? slots[iface].ops->name : "?";
+}
+
+char *hmem_owner_text(enum fi_hmem_iface iface, int device, char text[48])
+{
+	if (iface == FI_HMEM_SYSTEM)
+		snprintf(text, 48, "host");
+	else if (device == HMEM_NO_DEVICE)
+		snprintf(text, 48, "host memory of %s", hmem_name(iface));
+	else if (iface == FI_HMEM_ZE)
+		snprintf(text, 48, "%s driver %d device %d", hmem_name(iface), device >> 16,
+			 device & 0xffff);
+	else
+		snprintf(text, 48, "%s device %d", hmem_name(iface), device);
+	return text;
+}

@@ -32,6 +32,8 @@ hm_package_list()
 	vm	ibverbs-utils		program ibv_devinfo
 	vm	ibverbs-providers	file /etc/libibverbs.d/rxe.driver
 	END
+	# Level Zero's loader, which brings its headers along; Debian has it for these machines alone.
+	[ "$(uname -m)" != x86_64 ] || echo "test libze-dev header level_zero/ze_ddi.h"
 }
 
 # hm_compiles COMMAND...: does this compiler make a program?

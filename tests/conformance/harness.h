@@ -220,6 +220,8 @@ static inline size_t conf_below(struct conf *c, size_t limit)
 struct conf_region *conf_reg(struct conf_end *end, const void *buf, size_t len, uint64_t access);
 struct conf_region *conf_regv(struct conf_end *end, const struct iovec *iov, size_t count,
 			      uint64_t access, uint64_t flags, struct fid_cntr *cntr);
+/* With all attributes but the key, which is chosen here. */
+struct conf_region *conf_regattr(struct conf_end *end, struct fi_mr_attr *attr, uint64_t flags);
 /* Binding, enabling, refreshing, as the mode wants. */
 void conf_ready(struct conf_end *end, struct fid_mr *mr, struct fid_cntr *cntr);
 /* The key with which user reaches the region; mapped when it is a raw one. */

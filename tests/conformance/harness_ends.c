@@ -282,6 +282,22 @@ struct conf_region *conf_regv(struct conf_end *end, const struct iovec *iov, siz
 	return region;
 }
 
+struct conf_region *conf_regattr(struct conf_end *end, struct fi_mr_attr *attr, uint64_t flags)
+{
+	struct conf_end *keys = end->shares ? end->shares : end;
+	bool dmabuf = flags & FI_MR_DMABUF;
+	struct conf_region *region;
+	struct fid_mr *mr;
+
+	attr->requested_key = keys->next_key++;
+	assert_ok(fi_mr_regattr(end->domain, attr, flags, &mr));
+	region = add_region(end, mr,
+			    dmabuf ? (char *)attr->dmabuf->base_addr + attr->dmabuf->offset
+				   : attr->mr_iov[0].iov_base);
+	conf_ready(end, mr, NULL);
+	return region;
+}
+
 struct conf_region *conf_reg_raw(struct conf_end *end, const void *buf, size_t len, uint64_t access)
 {
 	struct conf_end *keys = end->shares ? end->shares : end;

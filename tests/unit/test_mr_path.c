@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* FN-22: the choice of a way to register memory, case by case. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "core/base/range.h"
+#include "core/mr/mr.h"
+
+#define DEVICE_WAYS (HMEM_WAY_DMABUF | HMEM_WAY_PEER | HMEM_WAY_COPY)
+#define HOST_WAYS   (HMEM_WAY_HOST | HMEM_WAY_COPY)
+#define VERBS	    (NIC_WAY_DMABUF | NIC_WAY_PEER)
+#define FAILED(way) (1u << HM_MR_##way)
+#define BOTH_DMABUF (FAILED(DMABUF) | FAILED(DMABUF_EXACT))
+
+struct row {
+	struct hm_mr_choice choice;
+	size_t count;
+	enum hm_mr_way way[3];
+};
+
+static const struct row rows[] = {
+	/* the software NIC copies, whatever else is possible, and no peer is involved */
+	{ { DEVICE_WAYS, NIC_WAY_COPY, 0, false }, 1, { HM_MR_COPY } },
+	{ { DEVICE_WAYS, NIC_WAY_COPY, 0, true }, 1, { HM_MR_COPY } },
+	{ { HMEM_WAY_COPY, NIC_WAY_COPY, 0, true }, 1, { HM_MR_COPY } },
+	/* host memory needs none of it */
+	{ { HOST_WAYS, NIC_WAY_COPY, 0, true }, 1, { HM_MR_AS_HOST } },
+	{ { HOST_WAYS, VERBS, 0, true }, 1, { HM_MR_AS_HOST } },
+	{ { HOST_WAYS, 0, ~0u, true }, 1, { HM_MR_AS_HOST } },
+	/* a NIC: dma-buf, then peer memory */
+	{ { DEVICE_WAYS, VERBS, 0, false }, 3, { HM_MR_DMABUF, HM_MR_DMABUF_EXACT, HM_MR_PEER } },
+	{ { DEVICE_WAYS, NIC_WAY_DMABUF, 0, false }, 2, { HM_MR_DMABUF, HM_MR_DMABUF_EXACT } },
+	{ { DEVICE_WAYS, NIC_WAY_PEER, 0, false }, 1, { HM_MR_PEER } },
+	{ { HMEM_WAY_PEER | HMEM_WAY_COPY, VERBS, 0, false }, 1, { HM_MR_PEER } },
+	{ { HMEM_WAY_DMABUF, VERBS, 0, false }, 2, { HM_MR_DMABUF, HM_MR_DMABUF_EXACT } },
+	/* what failed for good is not tried again */
+	{ { DEVICE_WAYS, VERBS, FAILED(DMABUF), false }, 2, { HM_MR_DMABUF_EXACT, HM_MR_PEER } },
+	{ { DEVICE_WAYS, VERBS, BOTH_DMABUF, false }, 1, { HM_MR_PEER } },
+	{ { DEVICE_WAYS, VERBS, BOTH_DMABUF | FAILED(PEER), false }, 0, { 0 } },
+	/* a NIC does not copy, and is kept off the device where the operator says so */
+	{ { HMEM_WAY_COPY, VERBS, 0, false }, 0, { 0 } },
+	{ { DEVICE_WAYS, VERBS, 0, true }, 0, { 0 } },
+	{ { 0, VERBS | NIC_WAY_COPY, 0, false }, 0, { 0 } },
+	{ { DEVICE_WAYS, 0, 0, false }, 0, { 0 } },
+};
+
+static void fn_22_table(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < count_of(rows); i++) {
+		enum hm_mr_way way[HM_MR_WAYS];
+		const char *why = NULL;
+		size_t count = hm_mr_ways(&rows[i].choice, way, &why);
+
+		assert_int_equal(count, rows[i].count);
+		for (size_t k = 0; k < count; k++)
+			assert_int_equal(way[k], rows[i].way[k]);
+		/* no way has a reason */
+		assert_int_equal(count == 0, why[0] != 0);
+	}
+}
+
+static void hmem_01_is_named(void **state)
+{
+	struct hm_mr_choice choice = { DEVICE_WAYS, VERBS, 0, true };
+	enum hm_mr_way way[HM_MR_WAYS];
+	const char *why;
+
+	(void)state;
+	assert_int_equal(hm_mr_ways(&choice, way, &why), 0);
+	assert_non_null(strstr(why, "FI_HMEM_DISABLE_P2P"));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(fn_22_table),
+		cmocka_unit_test(hmem_01_is_named),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

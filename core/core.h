@@ -185,6 +185,7 @@ void hm_ext_give(void *out, void *filled, size_t size);
 
 /* ---- constructors behind the ops tables ---- */
 extern struct fi_ops_mr hm_mr_ops;
+extern struct hmreg_hmem_ops hm_hmem_ext_ops;
 int hm_domain_open(struct fid_fabric *fabric, struct fi_info *info, struct fid_domain **domain,
 		   void *context);
 int hm_domain_open2(struct fid_fabric *fabric, struct fi_info *info, struct fid_domain **domain,

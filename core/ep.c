@@ -47,6 +47,11 @@ int hm_locals_add(struct hm_ep *ep, struct hm_locals *locals, const void *buf, s
 		if (ret != 0)
 			return ret;
 	}
+	if (__builtin_expect(!seg->region && (ep->domain->nic->caps & FI_HMEM), 0)) {
+		ret = hm_mr_check_local(ep->domain->nic, buf, len, call);
+		if (ret != 0)
+			return ret;
+	}
 	seg->addr = (void *)(uintptr_t)buf;
 	seg->len = len;
 	locals->len += len;

@@ -219,8 +219,12 @@ static struct hmreg_fabric_ops fabric_ext_ops = {
 static int fabric_ops_open(struct fid *fid, const char *name, uint64_t flags, void **ops,
 			   void *context)
 {
+	bool memory = name && strcmp(name, HMREG_HMEM_OPS) == 0;
+
 	(void)context;
-	return hm_ext_open(fid, FI_LOG_FABRIC, name, flags, ops, HMREG_FABRIC_OPS, &fabric_ext_ops);
+	return hm_ext_open(fid, FI_LOG_FABRIC, name, flags, ops,
+			   memory ? HMREG_HMEM_OPS : HMREG_FABRIC_OPS,
+			   memory ? (void *)&hm_hmem_ext_ops : (void *)&fabric_ext_ops);
 }
 
 static struct fi_ops fabric_fid_ops = {

@@ -137,7 +137,7 @@ static int check_new(const struct fi_mr_attr *attr, uint64_t flags)
 	return 0;
 }
 
-/* Whose memory it is, as far as drivers of devices are known here: none but the host's. */
+/* Whether the memory is what these fields say is found out in memory.c. */
 static int check_iface(const struct hm_mr_domain *domain, const struct fi_mr_attr *attr,
 		       uint64_t flags)
 {
@@ -155,15 +155,7 @@ static int check_iface(const struct hm_mr_domain *domain, const struct fi_mr_att
 	}
 	if (flags & FI_MR_DMABUF)
 		return 0; /* the file says what it is */
-	if (attr->iface != FI_HMEM_SYSTEM) {
-		HM_WARN(FI_LOG_MR,
-			"iface %d: addresses of this interface are not known here; register its "
-			"memory "
-			"as a dma-buf (FI_MR_DMABUF)",
-			(int)attr->iface);
-		return -FI_ENOSYS;
-	}
-	if (flags & FI_HMEM_DEVICE_ONLY) {
+	if (attr->iface == FI_HMEM_SYSTEM && (flags & FI_HMEM_DEVICE_ONLY)) {
 		HM_WARN(FI_LOG_MR, "FI_HMEM_DEVICE_ONLY: FI_HMEM_SYSTEM is memory of the host");
 		return -FI_EINVAL;
 	}
@@ -283,7 +275,10 @@ int hm_mr_check(struct hm_mr_domain *domain, const struct fi_mr_attr *attr, uint
 					     .page_size = has_new(domain) ? attr->page_size : 0,
 					     .dmabuf = dmabuf ? &request->dmabuf : NULL };
 	request->requested_key = attr->requested_key;
-	return 0;
+	request->on_device = false;
+	if (!(domain->nic->caps & FI_HMEM) || dmabuf)
+		return 0;
+	return hm_mr_find_memory(domain, attr, flags, request);
 }
 
 int hm_mr_check_part(const struct nic_region *region, const struct iovec *part)

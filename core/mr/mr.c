@@ -21,34 +21,73 @@ static size_t element_size(const struct nic_domain *nic)
 	return ext_offset(nic) + (embeds_ext(nic) ? sizeof(struct nic_region_ext) : 0);
 }
 
+/* The memory that ext points to. */
+struct ext_parts {
+	struct iovec *iov;
+	struct nic_place *places;
+};
+
+/* Does somebody else than the host reach the memory, or through another address? */
+static bool has_places(const struct hm_mr_request *request)
+{
+	return request->on_device || request->nic.dmabuf;
+}
+
+static int make_parts(const struct hm_mr_request *request, struct ext_parts *parts)
+{
+	const struct nic_region_request *nic = &request->nic;
+
+	if (nic->iov_count > 1) {
+		parts->iov = malloc(nic->iov_count * sizeof(*parts->iov));
+		if (!parts->iov)
+			return -FI_ENOMEM;
+		memcpy(parts->iov, nic->iov, nic->iov_count * sizeof(*parts->iov));
+	}
+	if (!has_places(request))
+		return 0;
+	parts->places = calloc(nic->iov_count, sizeof(*parts->places));
+	if (!parts->places)
+		return -FI_ENOMEM;
+	for (size_t i = 0; i < nic->iov_count; i++) {
+		struct nic_place *place = &parts->places[i];
+		const struct hmem_memory *memory = &request->memory[i];
+
+		*place = (struct nic_place){ FI_HMEM_SYSTEM, HMEM_NO_DEVICE, nic->iov[i].iov_base,
+					     NULL, 0 };
+		if (request->on_device && !(memory->ways & HMEM_WAY_HOST)) {
+			place->iface = memory->iface;
+			place->device = memory->device;
+		}
+	}
+	return 0;
+}
+
 /* What few regions need.  region->ext is NULL when this one does not. */
 static int make_ext(struct hm_mr *mr, const struct hm_mr_domain *domain,
-		    const struct nic_region_request *request)
+		    const struct hm_mr_request *request)
 {
 	const struct nic_domain *nic = domain->nic;
 	struct nic_region_ext *ext = NULL;
-	struct iovec *iov = NULL;
+	struct ext_parts parts = { NULL, NULL };
+	int ret = make_parts(request, &parts);
 
-	if (request->iov_count > 1) {
-		iov = malloc(request->iov_count * sizeof(*iov));
-		if (!iov)
-			return -FI_ENOMEM;
-		memcpy(iov, request->iov, request->iov_count * sizeof(*iov));
-	}
-	if (embeds_ext(nic)) {
+	if (embeds_ext(nic))
 		ext = (struct nic_region_ext *)((char *)mr + ext_offset(nic));
-	} else if (iov) {
-		ext = malloc(sizeof(*ext));
-		if (!ext) {
-			free(iov);
-			return -FI_ENOMEM;
-		}
+	else if (ret == 0 && (parts.iov || parts.places))
+		ret = (ext = malloc(sizeof(*ext))) ? 0 : -FI_ENOMEM;
+	if (ret != 0) {
+		free(parts.iov);
+		free(parts.places);
+		return ret;
 	}
 	mr->region.ext = ext;
 	if (!ext)
 		return 0;
-	ext->iov_count = request->iov_count;
-	ext->iov = iov;
+	ext->iov_count = request->nic.iov_count;
+	ext->iov = parts.iov;
+	ext->places = parts.places;
+	ext->exports = NULL;
+	ext->path = 0;
 	atomic_init(&ext->cntr, NULL);
 	ext->ep = NULL;
 	if (nic->mr_mode & FI_MR_RAW)
@@ -62,6 +101,8 @@ static void free_ext(struct hm_mr *mr)
 
 	if (!ext)
 		return;
+	hm_mr_exports_free(ext->exports);
+	free(ext->places);
 	free(ext->iov);
 	if (!embeds_ext(mr->region.domain))
 		free(ext);
@@ -128,7 +169,7 @@ static int take_element(struct hm_mr_domain *domain, const struct hm_mr_request 
 	return ret;
 }
 
-static int make_region(struct hm_mr_domain *domain, const struct hm_mr_request *request,
+static int make_region(struct hm_mr_domain *domain, struct hm_mr_request *request,
 		       struct hm_mr **out)
 {
 	void *element;
@@ -139,13 +180,13 @@ static int make_region(struct hm_mr_domain *domain, const struct hm_mr_request *
 	if (ret != 0)
 		return ret;
 	mr = element;
-	ret = make_ext(mr, domain, &request->nic);
+	ret = make_ext(mr, domain, request);
 	if (ret != 0) {
 		HM_WARN(FI_LOG_MR, "no memory for the region's segments");
 		goto free_element;
 	}
 	fill_region(mr, domain, request);
-	ret = domain->nic->ops->region_register(&mr->region, &request->nic);
+	ret = hm_mr_register_by_path(domain, &mr->region, request);
 	if (ret != 0)
 		goto free_ext;
 	publish(mr, domain->nic, request->requested_key);
@@ -236,6 +277,8 @@ int hm_mr_domain_init(struct hm_mr_domain *domain)
 	if (ret != 0)
 		goto destroy_regions;
 	pthread_mutex_init(&domain->map_lock, NULL);
+	pthread_mutex_init(&domain->learnt_lock, NULL);
+	domain->learnt = NULL;
 	domain->nic->regions = &domain->regions;
 	domain->nic->mapped = &domain->mapped;
 	return 0;
@@ -249,6 +292,8 @@ no_table:
 
 void hm_mr_domain_destroy(struct hm_mr_domain *domain)
 {
+	hm_mr_learnt_free(domain);
+	pthread_mutex_destroy(&domain->learnt_lock);
 	pthread_mutex_destroy(&domain->map_lock);
 	hm_key_table_destroy(&domain->mapped);
 	hm_key_table_destroy(&domain->regions);

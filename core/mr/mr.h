@@ -2,9 +2,11 @@
 /*
  * Registration: attributes -> request -> region -> keys.
  *
- *   attr.c  checks what the caller gave and normalises it into a struct hm_mr_request
- *   mr.c    makes, binds, enables, refreshes and closes a region
- *   raw.c   raw keys, both sides
+ *   attr.c    checks what the caller gave and normalises it into a struct hm_mr_request
+ *   memory.c  finds out whose memory it is
+ *   path.c    chooses how the NIC gets at it: dma-buf, peer memory, or copies
+ *   mr.c      makes, binds, enables, refreshes and closes a region
+ *   raw.c     raw keys, both sides
  *
  * core/mr_object.c dresses regions as fids.
  *
@@ -22,6 +24,7 @@
 #include "core/base/range.h"
 #include "core/base/use.h"
 #include "core/nic/nic.h"
+#include "hmem/hmem.h"
 
 /* What registration needs of a domain; part of struct hm_domain. */
 struct hm_mr_domain {
@@ -31,6 +34,8 @@ struct hm_mr_domain {
 	struct hm_key_table mapped;  /* elements are struct nic_mapped_key */
 	uint64_t raw_seed[2];	     /* of the unguessable part of raw keys */
 	pthread_mutex_t map_lock;    /* protects nic_mapped_key.uses against map and unmap */
+	struct hm_mr_learnt *learnt; /* path.c: what failed for good, and is not tried again */
+	pthread_mutex_t learnt_lock; /* protects the list */
 	_Atomic uint64_t refused;    /* regions that the NIC did not end when they were closed */
 };
 
@@ -57,6 +62,9 @@ struct hm_mr_request {
 	uint64_t requested_key;
 	struct fi_mr_dmabuf dmabuf;
 	struct iovec place;
+	/* Whose each segment is.  on_device: any of them is not the host's; else memory is not filled. */
+	bool on_device;
+	struct hmem_memory memory[NIC_IOV_MAX];
 };
 
 /* Bits that a region's access may have. */
@@ -104,6 +112,45 @@ int hm_mr_enable(struct hm_mr *mr);
  * FI_MR_MMU_NOTIFY, accesses are refused meanwhile.  -FI_EINVAL, -FI_EBADFLAGS, or the NIC's error.
  */
 int hm_mr_refresh(struct hm_mr *mr, const struct fi_mr_modify *modify);
+
+/* memory.c */
+/*
+ * Fill request->memory for a domain with FI_HMEM.  -FI_EINVAL, -FI_ENOSYS, -FI_ENODEV, -FI_EIO, with one
+ * log line.
+ */
+int hm_mr_find_memory(const struct hm_mr_domain *domain, const struct fi_mr_attr *attr,
+		      uint64_t flags, struct hm_mr_request *request);
+/*
+ * A local buffer without a descriptor, in a domain with FI_HMEM and FI_MR_HMEM: -FI_EINVAL unless it is
+ * the host's.
+ */
+int hm_mr_check_local(const struct nic_domain *nic, const void *addr, size_t len, const char *call);
+
+/* path.c */
+/* A way to register memory. */
+enum hm_mr_way {
+	HM_MR_AS_HOST,
+	HM_MR_DMABUF,	    /* exported, the whole allocation */
+	HM_MR_DMABUF_EXACT, /* exported, the range alone */
+	HM_MR_PEER,
+	HM_MR_COPY,
+	HM_MR_WAYS
+};
+/* What decides. */
+struct hm_mr_choice {
+	uint32_t memory; /* HMEM_WAY_* of the memory */
+	uint32_t nic;	 /* NIC_WAY_* */
+	uint32_t failed; /* bits of enum hm_mr_way that have failed for good, for this device and NIC */
+	bool disable_p2p; /* FI_HMEM_DISABLE_P2P */
+};
+/* The ways to try, in order; returns how many.  0: there is none, and *why says so. */
+size_t hm_mr_ways(const struct hm_mr_choice *choice, enum hm_mr_way way[HM_MR_WAYS],
+		  const char **why);
+/* Register by the first way that works.  The last way's error; a log line for each. */
+int hm_mr_register_by_path(struct hm_mr_domain *domain, struct nic_region *region,
+			   struct hm_mr_request *request);
+void hm_mr_exports_free(struct hm_mr_exports *exports);
+void hm_mr_learnt_free(struct hm_mr_domain *domain);
 
 /* raw.c */
 /* The domain's seed for the unguessable part of raw keys.  -FI_EIO: no random numbers. */

@@ -34,7 +34,7 @@ int nic_error_code(enum hmreg_error why)
 		[HMREG_REFRESHING] = FI_EOPBADSTATE,  [HMREG_PEER_REGION] = FI_EREMOTEIO,
 		[HMREG_REMOTE_ACCESS] = FI_EACCES,    [HMREG_REMOTE_INVALID] = FI_EINVAL,
 		[HMREG_PEER_LOST] = FI_ECONNABORTED,  [HMREG_DEVICE_GONE] = FI_ENODEV,
-		[HMREG_TRANSPORT] = FI_EIO,
+		[HMREG_TRANSPORT] = FI_EIO,	      [HMREG_MEMORY] = FI_EIO,
 	};
 
 	return codes[why];
@@ -69,6 +69,7 @@ const char *nic_error_text(int prov_errno)
 		[HMREG_PEER_LOST] = "the peer stopped answering",
 		[HMREG_DEVICE_GONE] = "the device was removed or has failed",
 		[HMREG_TRANSPORT] = "the NIC reports a failure that the log names",
+		[HMREG_MEMORY] = "the accelerator's driver did not copy, as the log names",
 	};
 
 	if (prov_errno < 0 || prov_errno >= HMREG_ERROR_LAST || !text[prov_errno])

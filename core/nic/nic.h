@@ -39,6 +39,11 @@ struct nic_domain;
 struct nic_ep;
 struct nic_ops;
 
+/* How a NIC reaches memory that is not the host's. */
+#define NIC_WAY_DMABUF 1u /* it registers dma-bufs */
+#define NIC_WAY_PEER   2u /* it registers addresses of devices, with a kernel module's help */
+#define NIC_WAY_COPY   4u /* it has the memory's interface copy (nic_region_ext.places) */
+
 /* One usable port: what fi_getinfo turns into a struct fi_info.  Static for the process's life. */
 struct nic_port {
 	const struct nic_ops *ops;
@@ -47,6 +52,7 @@ struct nic_port {
 	uint64_t caps;		/* everything it can offer */
 	uint64_t optional_caps; /* of these, what is off unless hints ask for it */
 	int mr_mode;		/* bits it needs */
+	uint32_t ways;		/* NIC_WAY_*: how it reaches memory that is not the host's */
 	int mr_mode_kept; /* bits it can do without, but keeps where an application offers them */
 	bool alternate;	  /* listed only when hints or an address ask for its addr_format */
 	uint32_t addr_format;
@@ -80,14 +86,26 @@ struct nic_port {
 #define NIC_REGION_WANTS_CNTR 16u /* FI_MR_RMA_EVENT: a counter must be bound before enabling */
 #define NIC_REGION_REFUSED    32u /* the NIC did not end it when it was closed last */
 
+/* Where the bytes of a segment are reached, if not at its address in host memory. */
+struct nic_place {
+	enum fi_hmem_iface iface;
+	int device; /* as fi_mr_attr.device; -1: the host reaches at */
+	void *at;
+	void *map; /* the NIC's own: a mapping to undo, map_len bytes */
+	size_t map_len;
+};
+
 /* What few regions need: kept apart, or behind the region where the domain gives one to each. */
 struct nic_region_ext {
 	size_t iov_count;
-	struct iovec *iov; /* segments, in order; NULL when there is one */
+	struct iovec *iov;	  /* segments, in order; NULL when there is one */
+	struct nic_place *places; /* of each segment; NULL: host memory at their addresses */
 	_Atomic(struct nic_cntr *)
 		cntr;	   /* counts remote writes and atomics; holds one of its users */
 	struct nic_ep *ep; /* FI_MR_ENDPOINT: only through this endpoint; holds one of its users */
 	uint64_t secret;   /* the unguessable part of a raw key */
+	struct hm_mr_exports *exports; /* core/mr's: exported dma-bufs kept for the region */
+	enum hmreg_path path;	       /* of accelerator memory and dma-bufs; else 0 */
 };
 
 /*
@@ -112,10 +130,12 @@ struct nic_region_request {
 	uint64_t flags;
 	size_t page_size; /* 0: the library chooses */
 	/*
-	 * FI_MR_DMABUF: what to register, the caller's fd; iov then is one entry that says where the
-	 * bytes are in addresses: base_addr + offset.  Else NULL.
+	 * What to register are dma-bufs, one for each entry of iov, which says where the bytes are in
+	 * addresses: base_addr + offset.  The fds are the caller's.  Else NULL.
 	 */
 	const struct fi_mr_dmabuf *dmabuf;
+	/* By its address, although it is a device's: a kernel module has to know it. */
+	bool peer_memory;
 };
 
 /* ---- domains ---- */
@@ -391,6 +411,13 @@ bool nic_region_holds(const struct nic_region *region, uint64_t addr, uint64_t l
  */
 int nic_local_acquire(struct nic_domain *domain, void *desc, const void *addr, size_t len,
 		      uint64_t access, const char *call, struct nic_region **region);
+
+/*
+ * Bytes that the processor moves between the library and a buffer of the program, which in a domain with
+ * FI_HMEM may be a device's.  0, -FI_EFAULT (not mapped), or the memory interface's error.
+ */
+int nic_from_app(const struct nic_domain *domain, void *to, const void *app, size_t len);
+int nic_to_app(const struct nic_domain *domain, void *app, const void *from, size_t len);
 
 static inline void nic_local_release(struct nic_region *region)
 {

@@ -19,6 +19,7 @@
 #include "core/nic/match.h"
 #include "core/nic/nic.h"
 #include "core/nic/sw_atomic_ops.h"
+#include "hmem/hmem.h"
 
 struct sw_port;
 
@@ -53,24 +54,58 @@ void sw_port_release(struct sw_ep *ep);
 
 /* ---- data movement (sw_copy.c) ---- */
 
+/* Bytes in one piece, of the host or a device. */
+struct sw_piece {
+	char *at;
+	size_t len;
+	enum fi_hmem_iface iface;
+	int device; /* HMEM_NO_DEVICE: the host reaches it */
+};
+
+static inline struct sw_piece sw_host_piece(void *at, size_t len)
+{
+	return (struct sw_piece){ at, len, FI_HMEM_SYSTEM, HMEM_NO_DEVICE };
+}
+
 /* A list of memory pieces with a place in it. */
 struct sw_cursor {
-	const struct iovec *iov;
+	const struct sw_piece *piece;
 	size_t count, at;
-	size_t offset; /* inside iov[at] */
+	size_t offset; /* inside piece[at] */
 };
 
 /* The pieces of [offset, offset + len) of a region; piece needs room for NIC_IOV_MAX.  Returns how many. */
 size_t sw_region_pieces(const struct nic_region *region, uint64_t offset, uint64_t len,
-			struct iovec *piece);
-/* The cursor's place, and *len (not 0) cut to what lies there in one piece; len bytes must be left. */
-void *sw_cursor_at(struct sw_cursor *cursor, size_t *len);
-/* Copy len bytes; both cursors move on.  0 or -FI_EFAULT. */
-int sw_copy(struct sw_cursor *dst, struct sw_cursor *src, size_t len);
+			struct sw_piece *piece);
+/*
+ * The cursor's place, a piece cut to *len, or *len (not 0) cut to what lies there in one piece; len bytes
+ * must be left.
+ */
+struct sw_piece sw_cursor_at(struct sw_cursor *cursor, size_t *len);
+/* Copy len bytes; both cursors move on.  0, or why not. */
+enum hmreg_error sw_copy(struct sw_cursor *dst, struct sw_cursor *src, size_t len);
 /* Is all of these pieces there?  It may be gone a moment later. */
-bool sw_readable(const struct iovec *piece, size_t count);
-/* Local pieces of a work request as an iovec list. */
-void sw_pieces(const struct nic_seg *seg, uint32_t count, struct iovec *piece);
+bool sw_readable(const struct sw_piece *piece, size_t count);
+/* One local buffer's piece; region is what its desc named, or NULL. */
+enum hmreg_error sw_local_piece(const struct nic_domain *domain, void *addr, size_t len,
+				const struct nic_region *region, struct sw_piece *piece);
+/* Local pieces of a work request. */
+enum hmreg_error sw_pieces(const struct nic_domain *domain, const struct nic_seg *seg,
+			   uint32_t count, struct sw_piece *piece);
+
+/* ---- atomics (sw_apply.c) ---- */
+
+/* Operand, result and comparand of an atomic, and how far they are used up. */
+struct sw_operands {
+	struct sw_piece piece[3][NIC_IOV_MAX];
+	struct sw_cursor at[3];
+	bool on_device; /* any of it */
+};
+enum hmreg_error sw_operands(const struct nic_domain *domain, const struct nic_wr *wr,
+			     struct sw_operands *out);
+/* Apply to one piece of the target; the operands move on. */
+enum hmreg_error sw_apply(const struct nic_wr *wr, struct sw_operands *operands,
+			  const struct sw_piece *dst);
 
 /* ---- operations ---- */
 

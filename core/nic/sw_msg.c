@@ -34,12 +34,16 @@ static enum hmreg_error deliver(struct nic_ep *ep, struct nic_posted *recv,
 				const struct nic_message *msg, struct sw_cursor *src)
 {
 	struct nic_region *region[NIC_IOV_MAX];
-	struct sw_cursor dst = { .iov = recv->iov, .count = recv->count };
+	struct sw_piece piece[NIC_IOV_MAX];
+	struct sw_cursor dst = { .piece = piece, .count = recv->count };
 	size_t room = nic_posted_room(recv);
 	enum hmreg_error why = nic_posted_acquire(ep, recv, region);
 
-	if (why == HMREG_OK && sw_copy(&dst, src, msg->len < room ? msg->len : room) != 0)
-		why = HMREG_FAULT;
+	for (size_t i = 0; why == HMREG_OK && i < recv->count; i++)
+		why = sw_local_piece(ep->domain, recv->iov[i].iov_base, recv->iov[i].iov_len,
+				     region[i], &piece[i]);
+	if (why == HMREG_OK)
+		why = sw_copy(&dst, src, msg->len < room ? msg->len : room);
 	nic_posted_release(recv, region);
 	return nic_posted_done(ep, recv, msg, why);
 }
@@ -48,8 +52,8 @@ static enum hmreg_error deliver(struct nic_ep *ep, struct nic_posted *recv,
 static enum hmreg_error deliver_copy(struct nic_ep *ep, struct nic_posted *recv,
 				     struct sw_message *msg)
 {
-	struct iovec payload = { msg->payload, msg->head.len };
-	struct sw_cursor src = { .iov = &payload, .count = 1 };
+	struct sw_piece payload = sw_host_piece(msg->payload, msg->head.len);
+	struct sw_cursor src = { .piece = &payload, .count = 1 };
 
 	return deliver(ep, recv, &msg->head, &src);
 }
@@ -96,13 +100,13 @@ static struct nic_message message_head(struct sw_ep *sender, const struct nic_wr
 				     .bytes = message_size(wr->len) };
 }
 
-/* Copy a message for the unexpected queue. */
+/* Copy a message for the unexpected queue; *why is why it cannot be. */
 static int make_message(struct sw_ep *sender, const struct nic_wr *wr, struct sw_cursor *src,
-			struct sw_message **out)
+			enum hmreg_error *why, struct sw_message **out)
 {
 	struct sw_message *msg = malloc(message_size(wr->len));
-	struct iovec payload;
-	struct sw_cursor dst = { .iov = &payload, .count = 1 };
+	struct sw_piece payload;
+	struct sw_cursor dst = { .piece = &payload, .count = 1 };
 
 	if (!msg)
 		return -FI_EAGAIN;
@@ -112,10 +116,11 @@ static int make_message(struct sw_ep *sender, const struct nic_wr *wr, struct sw
 				    .context = wr->context,
 				    .deferred = wr->flags &
 						(FI_DELIVERY_COMPLETE | FI_MATCH_COMPLETE) };
-	payload = (struct iovec){ msg->payload, wr->len };
-	if (sw_copy(&dst, src, wr->len) != 0) {
+	payload = sw_host_piece(msg->payload, wr->len);
+	*why = sw_copy(&dst, src, wr->len);
+	if (*why != HMREG_OK) {
 		free(msg);
-		return -FI_EFAULT;
+		return 0;
 	}
 	*out = msg;
 	return 0;
@@ -143,13 +148,11 @@ static int send_unexpected(struct sw_ep *sender, struct sw_ep *target, const str
 	struct sw_message *msg = NULL;
 	struct nic_posted *recv;
 	bool deferred;
-	int ret = make_message(sender, wr, src, &msg);
+	int ret = make_message(sender, wr, src, why, &msg);
 
 	*done = true;
-	if (ret == -FI_EFAULT)
-		*why = HMREG_FAULT;
-	if (ret != 0)
-		return ret == -FI_EFAULT ? 0 : ret;
+	if (ret != 0 || *why != HMREG_OK)
+		return ret;
 	deferred = msg->deferred;
 	if (deferred)
 		atomic_fetch_add_explicit(&sender->deferred, 1, memory_order_relaxed);
@@ -174,8 +177,8 @@ static int send_unexpected(struct sw_ep *sender, struct sw_ep *target, const str
 static int hand_over(struct sw_ep *sender, struct sw_ep *target, const struct nic_wr *wr,
 		     enum hmreg_error *why, bool *done)
 {
-	struct iovec local[NIC_IOV_MAX];
-	struct sw_cursor src = { .iov = local, .count = wr->local_count };
+	struct sw_piece local[NIC_IOV_MAX];
+	struct sw_cursor src = { .piece = local, .count = wr->local_count };
 	struct nic_message head = message_head(sender, wr);
 	struct nic_posted *recv;
 	enum nic_met met;
@@ -186,12 +189,12 @@ static int hand_over(struct sw_ep *sender, struct sw_ep *target, const struct ni
 		*why = HMREG_PEER_NO_CAP;
 		return 0;
 	}
-	sw_pieces(wr->local, wr->local_count, local);
-	if (!sw_readable(local,
-			 wr->local_count)) { /* before a receive of the peer is spent on it */
+	*why = sw_pieces(sender->ep.domain, wr->local, wr->local_count, local);
+	/* before a receive of the peer is spent on it */
+	if (*why == HMREG_OK && !sw_readable(local, wr->local_count))
 		*why = HMREG_FAULT;
+	if (*why != HMREG_OK)
 		return 0;
-	}
 	met = meet(target, &head, false, &recv);
 	if (met == NIC_MET_FULL)
 		return -FI_EAGAIN;

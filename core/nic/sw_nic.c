@@ -8,16 +8,18 @@
 #include "core/base/guard.h"
 #include "core/base/log.h"
 #include "core/base/params.h"
+#include "core/base/range.h"
 #include "core/nic/sw.h"
 #include "core/nic/sw_nic.h"
-#include "hmem/hmem.h"
+#include "dmabuf/dmabuf.h"
 
 /* ---- profiles ---- */
 
 #define SW_CAPS                                                                                    \
 	(FI_MSG | FI_RMA | FI_ATOMIC | FI_READ | FI_WRITE | FI_SEND | FI_RECV | FI_REMOTE_READ |   \
-	 FI_REMOTE_WRITE | FI_SOURCE | FI_DIRECTED_RECV | FI_RMA_EVENT | FI_FENCE | FI_LOCAL_COMM)
-#define SW_OPTIONAL_CAPS (FI_SOURCE | FI_DIRECTED_RECV | FI_RMA_EVENT | FI_FENCE)
+	 FI_REMOTE_WRITE | FI_SOURCE | FI_DIRECTED_RECV | FI_RMA_EVENT | FI_FENCE |                \
+	 FI_LOCAL_COMM | FI_HMEM)
+#define SW_OPTIONAL_CAPS (FI_SOURCE | FI_DIRECTED_RECV | FI_RMA_EVENT | FI_FENCE | FI_HMEM)
 
 #define SW_VERBS_MODE (FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY)
 #define SW_STRICT_MODE                                                                             \
@@ -49,7 +51,7 @@ static const struct fid_nic nic_attr = { .fid = { .fclass = FI_CLASS_NIC },
 	{                                                                                          \
 		.ops = &sw_nic_ops, .fabric_name = "hmreg-sw", .domain_name = name,                \
 		.caps = SW_CAPS, .optional_caps = SW_OPTIONAL_CAPS, .mr_mode = (mode),             \
-		.addr_format = FI_SOCKADDR_IN, .protocol = FI_PROTO_UNSPEC,                        \
+		.ways = NIC_WAY_COPY, .addr_format = FI_SOCKADDR_IN, .protocol = FI_PROTO_UNSPEC,  \
 		.mr_key_size = (key_size), .mr_iov_limit = NIC_IOV_MAX,                            \
 		.max_msg_size = SW_MAX_MSG, .inject_size = SW_INJECT, .iov_limit = NIC_IOV_MAX,    \
 		.rma_iov_limit = NIC_RMA_IOV_MAX, .tx_size = 1024, .rx_size = 4096,                \
@@ -128,11 +130,11 @@ static int check_mapped(const struct nic_region *region, const struct iovec *iov
 	for (size_t i = 0; i < count; i++) {
 		const void *base = iov[i].iov_base;
 		size_t len = iov[i].iov_len;
-		int ret = hmem_system.probe(base, len, write);
+		int ret = hm_guard_probe(base, len, write);
 
 		if (ret == 0)
 			continue;
-		if (write && hmem_system.probe(base, len, false) == 0) {
+		if (write && hm_guard_probe(base, len, false) == 0) {
 			HM_WARN(FI_LOG_MR,
 				"[%p, +%zu) is read only, at least in part, and FI_RECV, FI_READ "
 				"and "
@@ -148,16 +150,75 @@ static int check_mapped(const struct nic_region *region, const struct iovec *iov
 	return 0;
 }
 
+/* Memory of a device is there as long as its driver says so. */
+static int check_host_parts(const struct nic_region *region, const struct iovec *iov, size_t count)
+{
+	const struct nic_place *places = region->ext ? region->ext->places : NULL;
+	int ret = 0;
+
+	for (size_t i = 0; i < count && ret == 0; i++)
+		if (!places || places[i].device == HMEM_NO_DEVICE)
+			ret = check_mapped(region, &iov[i], 1);
+	return ret;
+}
+
+/*
+ * A dma-buf is mapped, where its exporter allows that; one of ours is reached by the copies of the
+ * interface that it came from, whether or not.
+ */
+static int take_dmabuf(struct nic_region *region, const struct fi_mr_dmabuf *dmabuf)
+{
+	struct nic_place *place = &region->ext->places[0];
+	bool write = region->access & WRITING_RIGHTS;
+	struct dmabuf_mapping mapping;
+	uint64_t len;
+	void *begin;
+	int ret = dmabuf_map(dmabuf->fd, dmabuf->offset, dmabuf->len, write, &mapping);
+
+	if (ret == 0) {
+		place->at = mapping.at;
+		place->map = mapping.map;
+		place->map_len = mapping.map_len;
+		region->ext->path = HMREG_PATH_MAPPED;
+		return 0;
+	}
+	if (dmabuf_origin(dmabuf->fd, &place->iface, &place->device, &begin, &len) &&
+	    hm_range_ok(len, dmabuf->offset, dmabuf->len)) {
+		place->at = (char *)begin + dmabuf->offset;
+		region->ext->path = HMREG_PATH_COPY;
+		return 0;
+	}
+	HM_WARN(FI_LOG_MR,
+		"dmabuf: fd %d cannot be mapped for %s, which is how the software NIC reaches a "
+		"dma-buf of others",
+		dmabuf->fd, write ? "writing" : "reading");
+	return ret;
+}
+
 static int sw_region_register(struct nic_region *region, const struct nic_region_request *req)
 {
+	if (req->dmabuf)
+		return take_dmabuf(region, req->dmabuf);
 	if (!(region->domain->mr_mode & FI_MR_ALLOCATED))
 		return 0;
-	return check_mapped(region, req->iov, req->iov_count);
+	return check_host_parts(region, req->iov, req->iov_count);
 }
 
 static int sw_region_deregister(struct nic_region *region)
 {
-	(void)region;
+	const struct nic_region_ext *ext = region->ext;
+
+	if (ext && ext->places && ext->places[0].map)
+		dmabuf_unmap(&(struct dmabuf_mapping){ .map = ext->places[0].map,
+						       .map_len = ext->places[0].map_len });
+	return 0;
+}
+
+static int sw_region_info(const struct nic_region *region, struct hmreg_region_info *info)
+{
+	info->path = region->ext && region->ext->path ? region->ext->path : HMREG_PATH_SOFTWARE;
+	info->state = 0;
+	info->parts = 0;
 	return 0;
 }
 
@@ -169,6 +230,8 @@ static int sw_region_refresh(struct nic_region *region, const struct iovec *iov,
 {
 	if (!(region->domain->mr_mode & (FI_MR_ALLOCATED | FI_MR_MMU_NOTIFY)))
 		return 0;
+	if (region->ext && region->ext->places)
+		return 0; /* neither a device's memory nor a dma-buf changes its pages unseen */
 	return check_mapped(region, iov, count);
 }
 
@@ -233,7 +296,7 @@ static int sw_port_describe(const struct nic_port *port, struct hmreg_device *de
 		.kind = "sw",
 		.link = "in process",
 		.pci = "",
-		.dmabuf_reason = "the software NIC takes dma-bufs by the addresses that they have",
+		.dmabuf_reason = "any file that can be mapped is taken, a dma-buf or not",
 		.indirect_reason =
 			"regions of the software NIC have one key each, whatever they are over",
 		.path = "",
@@ -358,6 +421,7 @@ struct nic_ops sw_nic_ops = {
 	.region_register = sw_region_register,
 	.region_deregister = sw_region_deregister,
 	.region_refresh = sw_region_refresh,
+	.region_info = sw_region_info,
 	.ep_open = sw_ep_open,
 	.ep_enable = sw_ep_enable,
 	.ep_close = sw_ep_close,

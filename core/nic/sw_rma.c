@@ -172,85 +172,26 @@ static enum hmreg_error claim(struct targets *targets)
 
 /* ---- execution ---- */
 
-static size_t target_pieces(const struct target *target, struct iovec *piece)
+static size_t target_pieces(const struct target *target, struct sw_piece *piece)
 {
 	return sw_region_pieces(target->region, target->offset, target->len, piece);
 }
 
-static enum hmreg_error move(const struct nic_wr *wr, const struct targets *targets)
+static enum hmreg_error move(const struct nic_ep *ep, const struct nic_wr *wr,
+			     const struct targets *targets)
 {
-	struct iovec local[NIC_IOV_MAX], piece[NIC_IOV_MAX];
-	struct sw_cursor mine = { .iov = local, .count = wr->local_count };
+	struct sw_piece local[NIC_IOV_MAX], piece[NIC_IOV_MAX];
+	struct sw_cursor mine = { .piece = local, .count = wr->local_count };
+	enum hmreg_error why = sw_pieces(ep->domain, wr->local, wr->local_count, local);
 
-	sw_pieces(wr->local, wr->local_count, local);
-	for (uint32_t i = 0; i < targets->count; i++) {
+	for (uint32_t i = 0; why == HMREG_OK && i < targets->count; i++) {
 		const struct target *target = &targets->at[i];
-		struct sw_cursor theirs = { .iov = piece, .count = target_pieces(target, piece) };
-		int ret = wr->op == NIC_OP_WRITE ? sw_copy(&theirs, &mine, target->len)
-						 : sw_copy(&mine, &theirs, target->len);
+		struct sw_cursor theirs = { .piece = piece, .count = target_pieces(target, piece) };
 
-		if (ret != 0)
-			return HMREG_FAULT;
+		why = wr->op == NIC_OP_WRITE ? sw_copy(&theirs, &mine, target->len)
+					     : sw_copy(&mine, &theirs, target->len);
 	}
-	return HMREG_OK;
-}
-
-/* One guarded application of an atomic operation. */
-struct apply {
-	enum sw_atomic_kind kind;
-	enum fi_datatype datatype;
-	enum fi_op op;
-	void *dst, *result;
-	const void *src, *compare;
-	size_t count;
-	int ret;
-};
-
-static void run_apply(void *arg)
-{
-	struct apply *a = arg;
-
-	a->ret = sw_atomic_apply(a->kind, a->datatype, a->op, a->dst, a->src, a->compare, a->result,
-				 a->count);
-}
-
-/* The operand's next bytes, and *len cut to what lies there in one piece.  NULL: no operand. */
-static void *operand_at(struct sw_cursor *operand, size_t *len)
-{
-	return operand->count == 0 ? NULL : sw_cursor_at(operand, len);
-}
-
-static enum hmreg_error apply_range(const struct nic_wr *wr, struct sw_cursor op[3], char *dst,
-				    size_t len)
-{
-	size_t size = sw_atomic_size(wr->datatype);
-	struct apply a = { .kind = sw_atomic_kind_of(wr->op),
-			   .datatype = wr->datatype,
-			   .op = wr->atomic_op };
-	struct iovec memory[4];
-
-	while (len > 0) {
-		size_t n = len;
-
-		a.dst = dst;
-		a.src = operand_at(&op[0], &n);
-		a.result = operand_at(&op[1], &n);
-		a.compare = operand_at(&op[2], &n);
-		a.count = n / size;
-		memory[0] = (struct iovec){ a.dst, n };
-		memory[1] = (struct iovec){ (void *)(uintptr_t)a.src, a.src ? n : 0 };
-		memory[2] = (struct iovec){ a.result, a.result ? n : 0 };
-		memory[3] = (struct iovec){ (void *)(uintptr_t)a.compare, a.compare ? n : 0 };
-		if (hm_guard_run(run_apply, &a, memory, 4) != 0) {
-			sw_atomic_recover();
-			return HMREG_FAULT;
-		}
-		for (unsigned i = 0; i < 3; i++)
-			op[i].offset += n;
-		dst += n;
-		len -= n;
-	}
-	return HMREG_OK;
+	return why;
 }
 
 /* As C aligns the type; a complex number is aligned as its parts are. */
@@ -269,41 +210,32 @@ static enum hmreg_error check_alignment(const struct nic_wr *wr, const struct ta
 {
 	size_t size = sw_atomic_size(wr->datatype);
 	size_t align = natural_alignment(wr->datatype);
-	struct iovec piece[NIC_IOV_MAX];
+	struct sw_piece piece[NIC_IOV_MAX];
 
 	for (uint32_t i = 0; i < targets->count; i++) {
 		size_t n = target_pieces(&targets->at[i], piece);
 
 		while (n-- > 0)
-			if ((uintptr_t)piece[n].iov_base % align != 0 ||
-			    piece[n].iov_len % size != 0)
+			if ((uintptr_t)piece[n].at % align != 0 || piece[n].len % size != 0)
 				return HMREG_MISALIGNED;
 	}
 	return HMREG_OK;
 }
 
-static enum hmreg_error execute_atomic(const struct nic_wr *wr, const struct targets *targets)
+static enum hmreg_error execute_atomic(const struct nic_ep *ep, const struct nic_wr *wr,
+				       const struct targets *targets)
 {
-	struct iovec local[3][NIC_IOV_MAX], piece[NIC_IOV_MAX];
-	struct sw_cursor op[3] = { { .iov = local[0], .count = wr->local_count },
-				   { .iov = local[1], .count = wr->result_count },
-				   { .iov = local[2], .count = wr->compare_count } };
+	struct sw_piece piece[NIC_IOV_MAX];
+	struct sw_operands operands;
+	enum hmreg_error why = sw_operands(ep->domain, wr, &operands);
 
-	sw_pieces(wr->local, wr->local_count, local[0]);
-	sw_pieces(wr->result, wr->result_count, local[1]);
-	sw_pieces(wr->compare, wr->compare_count, local[2]);
-	for (uint32_t i = 0; i < targets->count; i++) {
+	for (uint32_t i = 0; why == HMREG_OK && i < targets->count; i++) {
 		size_t n = target_pieces(&targets->at[i], piece);
 
-		for (size_t k = 0; k < n; k++) {
-			enum hmreg_error why =
-				apply_range(wr, op, piece[k].iov_base, piece[k].iov_len);
-
-			if (why != HMREG_OK)
-				return why;
-		}
+		for (size_t k = 0; why == HMREG_OK && k < n; k++)
+			why = sw_apply(wr, &operands, &piece[k]);
 	}
-	return HMREG_OK;
+	return why;
 }
 
 /* ---- the operation ---- */
@@ -351,7 +283,7 @@ static enum hmreg_error execute(struct nic_ep *ep, const struct nic_ep *target,
 	why = claim(targets);
 	if (why != HMREG_OK)
 		return why;
-	return atomic ? execute_atomic(wr, targets) : move(wr, targets);
+	return atomic ? execute_atomic(ep, wr, targets) : move(ep, wr, targets);
 }
 
 /* Bytes of the operation that target i's region took; 0 where a target before it told of them. */

@@ -457,4 +457,10 @@ void verbs_keys_retry(struct verbs_ep *ep);
  */
 void verbs_keys_forget(struct verbs_ep *ep, struct verbs_peer *peer);
 
+/* What a copy by the processor came to (nic_from_app, nic_to_app). */
+static inline enum hmreg_error verbs_copied(int ret)
+{
+	return ret == 0 ? HMREG_OK : ret == -FI_EFAULT ? HMREG_FAULT : HMREG_MEMORY;
+}
+
 #endif

@@ -15,6 +15,7 @@
 #include "core/base/log.h"
 #include "core/base/range.h"
 #include "core/nic/verbs_mr.h"
+#include "dmabuf/dmabuf.h"
 
 /* ---- dma-buf regions whose addresses are known ---- */
 
@@ -71,6 +72,29 @@ static bool find_offer(struct verbs_domain *domain, uint64_t addr, uint64_t len,
 
 /* ---- one operation's buffer ---- */
 
+/* Memory of an accelerator, exported for this operation alone.  NULL with errno. */
+static struct ibv_mr *register_device(struct verbs_domain *domain, const void *addr, size_t len,
+				      int access)
+{
+	const struct nic_domain *nic = &domain->domain;
+	struct dmabuf *dmabuf;
+	struct ibv_mr *mr;
+	int err;
+
+	if (!(nic->caps & FI_HMEM) || (nic->mr_mode & FI_MR_HMEM) ||
+	    !(nic->port->ways & NIC_WAY_DMABUF) || dmabuf_of(addr, len, &dmabuf) != 0) {
+		errno = EFAULT;
+		return NULL;
+	}
+	errno = 0;
+	mr = verbs.reg_dmabuf_mr(domain->pd, dmabuf_offset(dmabuf, addr), len, (uintptr_t)addr,
+				 dmabuf_fd(dmabuf), access);
+	err = errno;
+	dmabuf_put(dmabuf, false);
+	errno = err;
+	return mr;
+}
+
 int verbs_local_acquire(struct verbs_domain *domain, const void *addr, size_t len, bool writes,
 			struct ibv_sge *sge, struct ibv_mr **mr)
 {
@@ -99,10 +123,14 @@ int verbs_local_acquire(struct verbs_domain *domain, const void *addr, size_t le
 	if (!made) {
 		int err = errno;
 
-		if (err != EFAULT || !find_offer(domain, (uintptr_t)addr, len, writes, sge))
-			return verbs_cause(&attempt, err);
-		*mr = NULL;
-		return 0;
+		if (err == EFAULT && find_offer(domain, (uintptr_t)addr, len, writes, sge)) {
+			*mr = NULL;
+			return 0;
+		}
+		if (err == EFAULT)
+			made = register_device(domain, addr, len, (int)attempt.access);
+		if (!made)
+			return verbs_cause(&attempt, errno ? errno : err);
 	}
 	*sge = (struct ibv_sge){ (uintptr_t)addr, (uint32_t)len, made->lkey };
 	*mr = made;

@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/base/guard.h"
 #include "core/base/log.h"
 #include "core/base/params.h"
 #include "core/nic/verbs_msg.h"
@@ -108,8 +107,8 @@ static enum hmreg_error put(struct verbs_ep *ep, const struct nic_posted *recv, 
 			continue;
 		}
 		n = len < iov->iov_len - offset ? len : iov->iov_len - offset;
-		if (hm_guard_copy((char *)iov->iov_base + offset, from, n) != 0)
-			why = HMREG_FAULT;
+		why = verbs_copied(
+			nic_to_app(&ep->vd->domain, (char *)iov->iov_base + offset, from, n));
 		from += n;
 		len -= n;
 		offset = 0;

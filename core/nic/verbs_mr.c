@@ -152,6 +152,7 @@ int verbs_region_register(struct nic_region *region, const struct nic_region_req
 	if (req->dmabuf) {
 		source.fd = req->dmabuf->fd;
 		source.fd_offset = req->dmabuf->offset;
+		source.files = req->iov_count > 1 ? req->dmabuf : NULL;
 	}
 	*mine = (struct verbs_region){ .flags = region_flags(domain, req) };
 	hm_list_init(&mine->link);
@@ -223,7 +224,9 @@ int verbs_region_info(const struct nic_region *region, struct hmreg_region_info 
 
 	if (!verbs_inherited(domain))
 		look_for_events(domain);
-	info->path = mine->flags & VERBS_REGION_DMABUF ? HMREG_PATH_DMABUF : HMREG_PATH_HOST;
+	info->path = region->ext && region->ext->path	 ? region->ext->path
+		     : mine->flags & VERBS_REGION_DMABUF ? HMREG_PATH_DMABUF
+							 : HMREG_PATH_HOST;
 	info->state = 0;
 	if (mine->flags & VERBS_REGION_ON_DEMAND)
 		info->state |= HMREG_REGION_ON_DEMAND;

@@ -7,12 +7,14 @@
 
 #define VERBS_FD_GONE (-2)
 
-/* Where parts come from; the same for all parts of a region. */
+/* Where parts come from. */
 struct verbs_source {
 	struct verbs_domain *domain;
 	int access; /* IBV_ACCESS_* */
 	int fd;	    /* dma-buf, the caller's; -1: host memory; VERBS_FD_GONE: not there any more */
 	uint64_t fd_offset; /* of the region's first byte in the dma-buf */
+	/* one for each segment, with which fd and fd_offset change; NULL: they are the same for all */
+	const struct fi_mr_dmabuf *files;
 };
 
 /* Register part: all its fields but mr are given.  The NIC's error, with one log line. */

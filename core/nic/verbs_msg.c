@@ -197,21 +197,28 @@ void verbs_msg_absent(struct verbs_ep *ep, struct verbs_peer *peer)
 
 /* ---- the application's calls ---- */
 
-/* The processor cannot be relied on to reach a dma-buf, and the NIC delivers messages to host memory. */
+/* Does the processor, or an accelerator's driver, reach what is behind the region? */
+static bool can_be_filled(const struct nic_region *region)
+{
+	return !(verbs_region_of(region)->flags & VERBS_REGION_DMABUF) ||
+	       (region->ext && region->ext->path);
+}
+
+/* The NIC delivers messages to host memory: a caller's dma-buf may be out of reach from there. */
 static int check_buffers(struct nic_ep *ep, const struct nic_recv *request)
 {
 	for (size_t i = 0; request->desc && i < request->count; i++) {
 		struct hm_key_node *node;
-		bool dmabuf;
+		bool fits;
 
 		if (!request->desc[i])
 			continue;
 		node = hm_key_acquire(ep->domain->regions, (uintptr_t)request->desc[i]);
 		if (!node) /* closed: told at delivery, like one that is closed later */
 			continue;
-		dmabuf = verbs_region_of(nic_region_of(node))->flags & VERBS_REGION_DMABUF;
+		fits = can_be_filled(nic_region_of(node));
 		hm_key_release(node);
-		if (dmabuf) {
+		if (!fits) {
 			HM_WARN(FI_LOG_EP_DATA,
 				"buffer %zu of a receive is registered dma-buf memory, which "
 				"messages cannot be received into: use RMA, or receive into host "

@@ -3,7 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/base/guard.h"
 #include "core/base/log.h"
 #include "core/nic/verbs_conn.h"
 
@@ -123,11 +122,11 @@ static enum hmreg_error hand_result(struct verbs_ep *ep, const struct verbs_op *
 			if (!node)
 				return HMREG_LOCAL_REGION;
 		}
-		ret = hm_guard_copy((void *)(uintptr_t)seg->addr, from, n);
+		ret = nic_to_app(&ep->vd->domain, (void *)(uintptr_t)seg->addr, from, n);
 		if (node)
 			hm_key_release(node);
 		if (ret != 0)
-			return HMREG_FAULT;
+			return verbs_copied(ret);
 		from += n;
 		left -= n;
 	}
@@ -208,17 +207,19 @@ static bool is_copied(const struct nic_wr *wr)
 	return true;
 }
 
-static int copy_in(char *to, const struct nic_seg *seg, uint32_t count, size_t room)
+static enum hmreg_error copy_in(const struct verbs_ep *ep, char *to, const struct nic_seg *seg,
+				uint32_t count, size_t room)
 {
-	for (uint32_t i = 0; i < count; i++) {
+	enum hmreg_error why = HMREG_OK;
+
+	for (uint32_t i = 0; i < count && why == HMREG_OK; i++) {
 		size_t n = seg[i].len < room ? seg[i].len : room;
 
-		if (n > 0 && hm_guard_copy(to, seg[i].addr, n) != 0)
-			return -FI_EFAULT;
+		why = verbs_copied(nic_from_app(&ep->vd->domain, to, seg[i].addr, n));
 		to += n;
 		room -= n;
 	}
-	return 0;
+	return why;
 }
 
 /* A segment as the NIC is to see it.  writes: the NIC does. */
@@ -260,12 +261,14 @@ static int take_segs(struct verbs_ep *ep, const struct nic_wr *wr, struct intake
 }
 
 /* Operands are taken now; segments are where the result goes, addressed by the processor. */
-static void take_atomic(const struct nic_wr *wr, struct intake *in)
+static void take_atomic(const struct verbs_ep *ep, const struct nic_wr *wr, struct intake *in)
 {
 	in->operand = in->compare = 0; /* FI_ATOMIC_READ adds nothing */
-	if (copy_in((char *)&in->operand, wr->local, wr->local_count, sizeof(in->operand)) != 0 ||
-	    copy_in((char *)&in->compare, wr->compare, wr->compare_count, sizeof(in->compare)) != 0)
-		in->why = HMREG_FAULT;
+	in->why =
+		copy_in(ep, (char *)&in->operand, wr->local, wr->local_count, sizeof(in->operand));
+	if (in->why == HMREG_OK)
+		in->why = copy_in(ep, (char *)&in->compare, wr->compare, wr->compare_count,
+				  sizeof(in->compare));
 	if (wr->op == NIC_OP_FETCH && wr->atomic_op == FI_ATOMIC_READ)
 		in->operand = 0;
 	for (uint32_t i = 0; i < wr->result_count; i++) {
@@ -289,7 +292,7 @@ static int take_in(struct verbs_ep *ep, const struct nic_wr *wr, struct intake *
 			HM_WARN(FI_LOG_EP_DATA, "an atomic of %zu bytes; 8 are possible", wr->len);
 			return -FI_EINVAL;
 		}
-		take_atomic(wr, in);
+		take_atomic(ep, wr, in);
 		return 0;
 	}
 	if (in->copies)
@@ -350,8 +353,8 @@ static int accept_op(struct verbs_ep *ep, const struct nic_wr *wr, struct intake
 	fill(op, wr, in);
 	op->peer = peer;
 	op->slot = slot;
-	if (slot && copy_in(slot->data, wr->local, wr->local_count, VERBS_FRAME) != 0)
-		in->why = HMREG_FAULT;
+	if (slot)
+		in->why = copy_in(ep, slot->data, wr->local, wr->local_count, VERBS_FRAME);
 	if (ep->gone || atomic_load(&ep->vd->gone))
 		in->why = HMREG_DEVICE_GONE;
 	if (in->why != HMREG_OK) {

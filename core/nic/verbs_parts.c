@@ -27,15 +27,18 @@ struct walk {
 	size_t count, next;  /* segments; the first not taken up yet */
 	uint64_t addr, left; /* of the joined segments at hand */
 	uint64_t offset;     /* in the region */
+	uint64_t begin;	     /* where in the region these segments begin */
 	uint64_t most, page;
+	bool joins; /* adjacent segments are of one memory */
 };
 
-static struct walk walk_from(const struct verbs_domain *domain, const struct iovec *iov,
+static struct walk walk_from(const struct verbs_source *source, const struct iovec *iov,
 			     size_t count)
 {
 	return (struct walk){ .iov = iov,
 			      .count = count,
-			      .most = domain->device->max_mr_size,
+			      .joins = !source->files,
+			      .most = source->domain->device->max_mr_size,
 			      .page = (uint64_t)sysconf(_SC_PAGESIZE) };
 }
 
@@ -45,7 +48,8 @@ static void take_segment(struct walk *walk)
 
 	walk->addr = (uintptr_t)iov[walk->next].iov_base;
 	walk->left = iov[walk->next++].iov_len;
-	while (walk->next < walk->count) {
+	walk->begin = walk->offset;
+	while (walk->joins && walk->next < walk->count) {
 		uint64_t end = walk->addr + walk->left; /* 0: of the address space */
 
 		if (end == 0 || end != (uintptr_t)iov[walk->next].iov_base)
@@ -83,10 +87,11 @@ static bool next_part(struct walk *walk, const struct verbs_domain *domain, stru
  * How many parts, as far as they may be counted: more than the device holds are no use.  -FI_EINVAL,
  * with one log line.
  */
-static int count_parts(const struct verbs_domain *domain, const struct iovec *iov, size_t count,
+static int count_parts(const struct verbs_source *source, const struct iovec *iov, size_t count,
 		       uint64_t len, size_t *parts)
 {
-	struct walk walk = walk_from(domain, iov, count);
+	const struct verbs_domain *domain = source->domain;
+	struct walk walk = walk_from(source, iov, count);
 	uint64_t limit = domain->device->attr.max_mr > 0 ? (uint64_t)domain->device->attr.max_mr
 							 : UINT32_MAX;
 	struct verbs_part part;
@@ -106,18 +111,33 @@ static int count_parts(const struct verbs_domain *domain, const struct iovec *io
 
 /* ---- registration ---- */
 
+/* The memory of the segment that the walk has just taken a part of. */
+static struct verbs_source source_at(const struct verbs_source *source, const struct walk *walk)
+{
+	struct verbs_source here = *source;
+	const struct fi_mr_dmabuf *file = source->files ? &source->files[walk->next - 1] : NULL;
+
+	if (file) {
+		here.fd = file->fd;
+		/* parts add their offset in the region */
+		here.fd_offset = file->offset - walk->begin;
+	}
+	return here;
+}
+
 /* Bring the planned parts into being, or none of them. */
 static int register_all(const struct verbs_source *source, const struct iovec *iov, size_t count,
 			struct verbs_parts *parts)
 {
-	struct walk walk = walk_from(source->domain, iov, count);
+	struct walk walk = walk_from(source, iov, count);
 	uint64_t end = 0;
 	size_t n = 0;
 
 	parts->ascending = true;
 	while (next_part(&walk, source->domain, &parts->part[n])) {
+		struct verbs_source here = source_at(source, &walk);
 		struct verbs_part *part = &parts->part[n];
-		int ret = verbs_part_register(source, part);
+		int ret = verbs_part_register(&here, part);
 
 		if (ret != 0) {
 			while (n-- > 0)
@@ -167,15 +187,17 @@ int verbs_parts_register(struct nic_region *region, const struct verbs_source *s
 	struct verbs_region *mine = verbs_region_of(region);
 	struct verbs_parts *parts;
 	size_t n;
-	int ret = count_parts(source->domain, iov, count, region->len, &n);
+	int ret = count_parts(source, iov, count, region->len, &n);
 
 	if (ret != 0)
 		return ret;
 	if (n == 1) { /* all segments are adjacent */
-		struct walk walk = walk_from(source->domain, iov, count);
+		struct walk walk = walk_from(source, iov, count);
+		struct verbs_source here;
 
 		next_part(&walk, source->domain, &mine->one);
-		return verbs_part_register(source, &mine->one);
+		here = source_at(source, &walk);
+		return verbs_part_register(&here, &mine->one);
 	}
 	parts = malloc(sizeof(*parts) + n * sizeof(parts->part[0]));
 	if (!parts) {

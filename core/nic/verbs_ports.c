@@ -13,6 +13,7 @@
 #include "core/base/log.h"
 #include "core/base/params.h"
 #include "core/nic/verbs_device.h"
+#include "core/nic/verbs_evidence.h"
 #include "core/nic/verbs_ep.h"
 #include "core/nic/verbs_sysfs.h"
 
@@ -121,6 +122,15 @@ static void fill_endpoints(struct nic_port *port, const struct verbs_device *dev
 	fill_endpoint_limits(port, device, attr);
 }
 
+/* How it reaches accelerators: not at all where the operator forbids that (FI_HMEM_DISABLE_P2P). */
+static uint32_t ways_of(const struct verbs_device *device)
+{
+	if (hm_param_bool(HM_PARAM_HMEM_DISABLE_P2P))
+		return 0;
+	return (device->can & HMREG_CAN_DMABUF ? NIC_WAY_DMABUF : 0) |
+	       (verbs_evidence_peer_module() ? NIC_WAY_PEER : 0);
+}
+
 /* out->port says already whether there are endpoints. */
 static int fill_port(struct verbs_port *out, struct verbs_device *device, uint8_t number,
 		     const struct ibv_port_attr *attr, const struct verbs_address *address)
@@ -142,7 +152,8 @@ static int fill_port(struct verbs_port *out, struct verbs_device *device, uint8_
 		return -FI_ENOMEM;
 	}
 	port->caps = REGISTRATION_CAPS;
-	port->caps |= device->can & HMREG_CAN_DMABUF ? FI_HMEM : 0;
+	port->ways = ways_of(device);
+	port->caps |= port->ways ? FI_HMEM : 0;
 	fill_modes(port, device);
 	fill_registration_limits(port, device);
 	if (!port->no_endpoints)

@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Exports: memory of an interface as a dma-buf.
+ *
+ * An export is of a whole allocation where that is possible, so that its regions share one descriptor.
+ * It is open while it is imported, and as long as a region of it lives: then it keeps no memory that is
+ * not kept anyway.  How many stay open so is limited; the others are given back right after import.
+ */
+#include <pthread.h>
+#include <stdlib.h>
+
+#include <rdma/fi_errno.h>
+
+#include "core/base/list.h"
+#include "core/base/log.h"
+#include "core/base/params.h"
+#include "dmabuf/dmabuf.h"
+
+struct dmabuf {
+	struct hm_list link;
+	const struct hmem_ops *ops;
+	int device;
+	uint32_t flags;
+	uint64_t id;	    /* of the allocation, 0 none */
+	uint64_t base, len; /* what it holds, as addresses */
+	struct hmem_export export;
+	struct dmabuf_id file;
+	unsigned int refs, kept;
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* the list, counts and figures */
+static struct hm_list exports = { &exports, &exports };
+static struct dmabuf_figures figures;
+static size_t kept_count; /* exports with kept > 0 */
+
+/* ---- finding one ---- */
+
+static bool holds(const struct dmabuf *d, uint64_t addr, uint64_t len)
+{
+	return addr >= d->base && len <= d->len && addr - d->base <= d->len - len;
+}
+
+/*
+ * Lock held.  The address may have been freed and allocated anew since, so that an interface without
+ * identities shares nothing.
+ */
+static struct dmabuf *find(const struct hmem_ops *ops, int device, uint64_t id, uint32_t flags,
+			   uint64_t addr, uint64_t len)
+{
+	if (id == 0)
+		return NULL;
+	hm_list_for_each(link, &exports)
+	{
+		struct dmabuf *d = hm_list_entry(link, struct dmabuf, link);
+
+		if (d->ops == ops && d->device == device && d->id == id && d->flags == flags &&
+		    holds(d, addr, len))
+			return d;
+	}
+	return NULL;
+}
+
+/* ---- making one ---- */
+
+static void span(const struct hmem_ops *ops, const struct hmem_facts *facts, uint64_t addr,
+		 uint64_t len, bool exact, uint64_t *base, uint64_t *end)
+{
+	uint64_t unit = ops->export_unit;
+
+	if (!exact && !(facts->flags & HMEM_FACT_NO_RANGE)) {
+		addr = facts->base;
+		len = facts->len;
+	}
+	*base = addr / unit * unit;
+	*end = (addr + len + unit - 1) / unit * unit;
+}
+
+static struct dmabuf *make(const struct hmem_memory *memory, const struct hmem_facts *facts,
+			   uint64_t base, uint64_t end, uint32_t flags, int *ret)
+{
+	const struct hmem_ops *ops = hmem_get(memory->iface);
+	struct dmabuf *d = calloc(1, sizeof(*d));
+	uint64_t size;
+
+	if (!d) {
+		HM_WARN(FI_LOG_MR, "no memory for an export");
+		*ret = -FI_ENOMEM;
+		return NULL;
+	}
+	*ret = ops->export_start(memory, (const void *)(uintptr_t)base, end - base, flags,
+				 &d->export);
+	if (*ret != 0) {
+		free(d);
+		return NULL;
+	}
+	d->ops = ops;
+	d->device = memory->device;
+	d->flags = flags;
+	d->id = facts->id;
+	d->base = base;
+	d->len = end - base;
+	d->refs = 1;
+	if (dmabuf_identify(d->export.fd, &d->file, &size) != 0)
+		d->file = (struct dmabuf_id){ 0, 0 };
+	return d;
+}
+
+int dmabuf_export(const struct hmem_memory *memory, const void *addr, size_t len, uint32_t flags,
+		  bool exact, struct dmabuf **out)
+{
+	const struct hmem_ops *ops = hmem_get(memory->iface);
+	uint64_t at = (uintptr_t)addr, base, end;
+	struct hmem_facts facts;
+	struct dmabuf *d;
+	size_t part;
+	int ret;
+
+	if (!ops || !ops->export_unit)
+		return -FI_EOPNOTSUPP;
+	ret = hmem_segment(memory, addr, len, &facts, &part);
+	if (ret != 0 || part != len)
+		return -FI_EINVAL;
+	pthread_mutex_lock(&lock);
+	d = find(ops, memory->device, facts.id, flags, at, len);
+	if (d) {
+		d->refs++;
+		figures.shared++;
+	}
+	pthread_mutex_unlock(&lock);
+	if (d) {
+		*out = d;
+		return 0;
+	}
+	span(ops, &facts, at, len, exact, &base, &end);
+	d = make(memory, &facts, base, end, flags, &ret);
+	if (!d)
+		return ret;
+	pthread_mutex_lock(&lock);
+	hm_list_add_tail(&exports, &d->link);
+	figures.exports++;
+	figures.open++;
+	pthread_mutex_unlock(&lock);
+	*out = d;
+	return 0;
+}
+
+int dmabuf_of(const void *addr, size_t len, struct dmabuf **out)
+{
+	struct hmem_memory memory;
+	int ret = hmem_classify(addr, len, &memory);
+
+	if (ret != 0)
+		return ret;
+	if (!(memory.ways & HMEM_WAY_DMABUF) || memory.segments > 1)
+		return -FI_EOPNOTSUPP;
+	return dmabuf_export(&memory, addr, len, 0, false, out);
+}
+
+int dmabuf_fd(const struct dmabuf *dmabuf)
+{
+	return dmabuf->export.fd;
+}
+
+uint64_t dmabuf_offset(const struct dmabuf *dmabuf, const void *addr)
+{
+	return dmabuf->export.offset + ((uintptr_t)addr - dmabuf->base);
+}
+
+/* ---- letting go ---- */
+
+bool dmabuf_keep(struct dmabuf *dmabuf)
+{
+	size_t most = hm_param_size(HM_PARAM_DMABUF_KEEP);
+	bool keep;
+
+	pthread_mutex_lock(&lock);
+	keep = dmabuf->kept > 0 || kept_count < most;
+	if (keep && dmabuf->kept++ == 0)
+		kept_count++;
+	pthread_mutex_unlock(&lock);
+	if (!keep)
+		dmabuf_put(dmabuf, false);
+	return keep;
+}
+
+void dmabuf_put(struct dmabuf *dmabuf, bool kept)
+{
+	bool last;
+
+	pthread_mutex_lock(&lock);
+	if (kept && --dmabuf->kept == 0)
+		kept_count--;
+	last = --dmabuf->refs == 0;
+	if (last) {
+		hm_list_del(&dmabuf->link);
+		figures.open--;
+	}
+	pthread_mutex_unlock(&lock);
+	if (!last)
+		return;
+	dmabuf->ops->export_end(&dmabuf->export);
+	free(dmabuf);
+}
+
+void dmabuf_figures(struct dmabuf_figures *out)
+{
+	pthread_mutex_lock(&lock);
+	*out = figures;
+	pthread_mutex_unlock(&lock);
+}
+
+bool dmabuf_origin(int fd, enum fi_hmem_iface *iface, int *device, void **addr, uint64_t *len)
+{
+	struct dmabuf_id file;
+	uint64_t size;
+	bool found = false;
+
+	if (dmabuf_identify(fd, &file, &size) != 0)
+		return false;
+	pthread_mutex_lock(&lock);
+	hm_list_for_each(link, &exports)
+	{
+		const struct dmabuf *d = hm_list_entry(link, struct dmabuf, link);
+
+		/* what the file's first byte is, where the export is not the file's beginning */
+		found = d->file.inode == file.inode && d->file.device == file.device &&
+			d->export.offset <= d->base;
+		if (!found)
+			continue;
+		*iface = d->ops->iface;
+		*device = d->device;
+		*addr = (void *)(uintptr_t)(d->base - d->export.offset);
+		*len = d->export.offset + d->len;
+		break;
+	}
+	pthread_mutex_unlock(&lock);
+	return found;
+}

@@ -297,6 +297,40 @@ int sample_register(struct sample_end *end, const struct iovec *iov, size_t coun
 	return register_attr(end, &attr, flags, count_writes, mr);
 }
 
+/* The device's number stands in the member of its interface. */
+static void name_device(struct fi_mr_attr *attr, const struct sample_place *place)
+{
+	attr->iface = place->iface;
+	switch (place->iface) {
+	case FI_HMEM_SYSTEM:
+		break;
+	case FI_HMEM_CUDA:
+		attr->device.cuda = place->device;
+		break;
+	case FI_HMEM_NEURON:
+		attr->device.neuron = place->device;
+		break;
+	case FI_HMEM_SYNAPSEAI:
+		attr->device.synapseai = place->device;
+		break;
+	case FI_HMEM_ROCR:
+		attr->device.rocr = place->device;
+		break;
+	default:
+		attr->device.ze = place->device;
+	}
+}
+
+int sample_register_at(struct sample_end *end, const struct sample_place *place, void *buffer,
+		       size_t len, uint64_t access, struct fid_mr **mr)
+{
+	struct iovec iov = { .iov_base = buffer, .iov_len = len };
+	struct fi_mr_attr attr = { .mr_iov = &iov, .iov_count = 1, .access = access };
+
+	name_device(&attr, place);
+	return register_attr(end, &attr, 0, NULL, mr);
+}
+
 int sample_register_dmabuf(struct sample_end *end, int fd, uint64_t offset, size_t len, void *base,
 			   uint64_t access, struct fid_mr **mr)
 {

@@ -108,6 +108,15 @@ int sample_register(struct sample_end *end, const struct iovec *iov, size_t coun
 int sample_register_buffer(struct sample_end *end, void *buffer, size_t len, uint64_t access,
 			   struct fid_mr **mr);
 
+/* Whose memory a buffer is, in the words of struct fi_mr_attr.  All zero: the host's. */
+struct sample_place {
+	enum fi_hmem_iface iface;
+	int device; /* of the interface; FI_HMEM_SYSTEM has none */
+};
+/* The same for a buffer of an accelerator; the domain has been opened with FI_HMEM. */
+int sample_register_at(struct sample_end *end, const struct sample_place *place, void *buffer,
+		       size_t len, uint64_t access, struct fid_mr **mr);
+
 /*
  * The same for len bytes at offset of a dma-buf, which the program sees at base (page aligned; NULL:
  * not at all).  The descriptor fd may be closed right afterwards.

@@ -28,6 +28,10 @@ static const char *path_name(enum hmreg_path path)
 		return "dma-buf";
 	case HMREG_PATH_PEER_MEMORY:
 		return "device memory through a kernel module";
+	case HMREG_PATH_COPY:
+		return "copies by the memory's interface";
+	case HMREG_PATH_MAPPED:
+		return "dma-buf, mapped";
 	}
 	return "unknown";
 }

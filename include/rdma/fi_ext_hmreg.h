@@ -50,6 +50,7 @@ enum hmreg_error {
 	HMREG_PEER_LOST = 21,	   /* the peer stopped answering (FI_ECONNABORTED) */
 	HMREG_DEVICE_GONE = 22,	   /* the device was removed or has failed (FI_ENODEV) */
 	HMREG_TRANSPORT = 23,	   /* the NIC reports another failure, named in the log (FI_EIO) */
+	HMREG_MEMORY = 24, /* the driver of accelerator memory failed, named in the log (FI_EIO) */
 	HMREG_ERROR_LAST
 };
 
@@ -161,7 +162,9 @@ enum hmreg_path {
 	HMREG_PATH_SOFTWARE = 1, /* the software NIC: nothing is pinned */
 	HMREG_PATH_HOST,	 /* ibv_reg_mr of host memory */
 	HMREG_PATH_DMABUF,	 /* ibv_reg_dmabuf_mr */
-	HMREG_PATH_PEER_MEMORY	 /* ibv_reg_mr of device memory, through a kernel module */
+	HMREG_PATH_PEER_MEMORY,	 /* ibv_reg_mr of device memory, through a kernel module */
+	HMREG_PATH_COPY,	 /* the software NIC: the memory's interface copies */
+	HMREG_PATH_MAPPED	 /* the software NIC: a dma-buf, mapped into this process */
 };
 
 #define HMREG_REGION_ON_DEMAND (1u << 0) /* pages are taken as they are used */
@@ -203,6 +206,92 @@ struct hmreg_verbs_domain {
 	size_t size;
 	struct ibv_context *context;
 	struct ibv_pd *pd;
+};
+
+/* ---- accelerator memory ---- */
+
+/*
+ * Operations of a fabric about the memory of accelerators:
+ * fi_open_ops(&fabric->fid, HMREG_HMEM_OPS, 0, (void **) &ops, NULL).  All are thread safe, change no
+ * current device or context of the calling thread, and return 0 or a negative FI_E code.  The first call
+ * about an interface loads its driver.  Strings are constant and live as long as the process.
+ */
+#define HMREG_HMEM_OPS "hmreg_hmem_ops"
+
+/* One of enum fi_hmem_iface on this machine. */
+struct hmreg_hmem_iface {
+	size_t size;
+	const char *name;    /* "cuda" */
+	const char *driver;  /* the library that was loaded, or would have been */
+	const char *version; /* as the driver tells it, "" unknown */
+	const char *reason;  /* why it cannot be used, "" if it can */
+	size_t devices;	     /* 0 with a reason */
+};
+
+struct hmreg_hmem_device {
+	size_t size;
+	int id; /* as fi_mr_attr.device has it */
+	char name[64];
+	char pci[16];		/* "" unknown */
+	uint64_t memory;	/* bytes */
+	uint64_t window;	/* bytes that other PCI devices can address at once; 0 unknown */
+	uint64_t window_free;	/* of these, not taken yet; UINT64_MAX unknown */
+	int dmabuf;		/* its memory can be exported */
+	char dmabuf_reason[96]; /* why not, "" if it can */
+};
+
+/* What an address is. */
+struct hmreg_hmem_memory {
+	size_t size;
+	enum fi_hmem_iface iface; /* FI_HMEM_SYSTEM: host memory that no driver knows */
+	int device;		  /* -1: the host's */
+	const char *kind;	  /* "device", "host", "managed", "mapped", "pool", ... */
+	int host_access;	  /* the host may load and store it */
+	uint64_t base, len;	  /* the allocation, over all its segments */
+	uint32_t segments;	  /* that the range touches */
+	uint64_t id;		  /* changes when the address is allocated anew; 0: not told */
+	const char *reason;	  /* why it cannot be exported, where it cannot, "" */
+};
+
+/* How a NIC would reach the memory of a device. */
+struct hmreg_hmem_path {
+	size_t size;
+	enum hmreg_path path;	/* the first that would be tried; 0: none */
+	int dmabuf, peer, copy; /* what the two of them can, as far as is known without trying */
+	char dmabuf_reason[128], peer_reason[128], copy_reason[128]; /* why not, "" */
+};
+
+enum hmreg_hmem_kind {
+	HMREG_HMEM_DEVICE,
+	HMREG_HMEM_HOST,
+	HMREG_HMEM_MANAGED
+};
+
+struct hmreg_hmem_ops {
+	size_t size;
+	/* -FI_EINVAL: no such interface.  An absent driver is no error: reason tells. */
+	int (*iface)(struct fid *fabric, enum fi_hmem_iface iface, struct hmreg_hmem_iface *out);
+	/* index counts from 0.  -FI_ENODEV: there are not so many; -FI_ENOSYS: no driver. */
+	int (*device)(struct fid *fabric, enum fi_hmem_iface iface, size_t index,
+		      struct hmreg_hmem_device *out);
+	/* Asks every driver that is there.  -FI_EINVAL: [addr, addr + len) is not of one owner. */
+	int (*query)(struct fid *fabric, const void *addr, size_t len,
+		     struct hmreg_hmem_memory *out);
+	/* info is one of fi_getinfo, and stands for the NIC. */
+	int (*path)(struct fid *fabric, const struct fi_info *info, enum fi_hmem_iface iface,
+		    int device, struct hmreg_hmem_path *out);
+	/* Memory for tools and tests; free with the same arguments.  -FI_ENOSYS: the driver has none. */
+	int (*alloc)(struct fid *fabric, enum fi_hmem_iface iface, int device,
+		     enum hmreg_hmem_kind kind, size_t len, void **addr);
+	int (*free)(struct fid *fabric, enum fi_hmem_iface iface, int device,
+		    enum hmreg_hmem_kind kind, void *addr);
+	/*
+	 * Copy between any two places, each the host's or a device's; done when it returns.  -FI_EFAULT: not
+	 * mapped; -FI_EIO: the driver failed.
+	 */
+	int (*copy)(struct fid *fabric, void *dst, const void *src, size_t len);
+	/* Of the process: dma-bufs exported so far, found again, and open now. */
+	int (*exports)(struct fid *fabric, uint64_t *made, uint64_t *shared, uint64_t *open);
 };
 
 #ifdef __cplusplus

@@ -8,10 +8,12 @@
 
 #include "../common.h"
 #include "info.h"
+#include "info_hmem.h"
 #include "tool_text.h"
 
-static const char usage_line[] = "usage: hmreg-info [NAME | -d NAME] [-v] [--json]\n"
-				 "       hmreg-info --params [--json]\n";
+static const char usage_line[] =
+	"usage: hmreg-info [NAME | -d NAME] [-v] [--hmem | --check] [--json]\n"
+	"       hmreg-info --params [--json]\n";
 
 static const char help_text[] =
 	"\n"
@@ -20,6 +22,14 @@ static const char help_text[] =
 	"  NAME\n"
 	"  -d, --device NAME   only this NIC domain; if it cannot be used, say why\n"
 	"  -v, --verbose       every attribute, too\n"
+	"      --hmem          accelerators, too: load the driver of each kind, list the devices, "
+	"and\n"
+	"                      tell how each NIC reaches the memory of each; without this option "
+	"or\n"
+	"                      --check no such driver is loaded\n"
+	"      --check         the same, and try it: allocate, register and transfer a page of "
+	"host\n"
+	"                      memory and of each device by each NIC that should reach it\n"
 	"      --json          print one JSON object\n"
 	"      --params        print the environment variables that the library reads, with\n"
 	"                      their present values, and stop\n"
@@ -27,16 +37,20 @@ static const char help_text[] =
 	"  -V, --version       print the version of the interface and of the library\n"
 	"\n"
 	"Exit status: 0 something was shown, 1 there is no such NIC or none can be used, 2 wrong\n"
-	"options, 4 a library call failed.\n";
+	"options, 3 a transfer of --check failed, 4 a library call failed.\n";
 
 enum {
 	OPTION_JSON = 256,
+	OPTION_HMEM,
+	OPTION_CHECK,
 	OPTION_PARAMS
 };
 
 static const struct option long_options[] = {
 	{ "device", required_argument, NULL, 'd' },
 	{ "verbose", no_argument, NULL, 'v' },
+	{ "hmem", no_argument, NULL, OPTION_HMEM },
+	{ "check", no_argument, NULL, OPTION_CHECK },
 	{ "json", no_argument, NULL, OPTION_JSON },
 	{ "params", no_argument, NULL, OPTION_PARAMS },
 	{ "help", no_argument, NULL, 'h' },
@@ -47,6 +61,7 @@ static const struct option long_options[] = {
 struct options {
 	const char *device;
 	bool verbose, json, params, help, version;
+	bool hmem, check; /* check: hmem is set, too */
 };
 
 static int refuse(const char *what, const char *word)
@@ -70,6 +85,12 @@ static int parse(int argc, char **argv, struct options *options)
 			break;
 		case 'v':
 			options->verbose = true;
+			break;
+		case OPTION_HMEM:
+			options->hmem = true;
+			break;
+		case OPTION_CHECK:
+			options->hmem = options->check = true;
 			break;
 		case OPTION_JSON:
 			options->json = true;
@@ -110,20 +131,52 @@ static void tell_missing(const struct options *options, const struct info_ports 
 			ports->unusable[i].reason);
 }
 
-static enum info_exit show_ports(const struct options *options)
+static void report(const struct options *options, const struct info_ports *ports,
+		   const struct info_hmem *hmem)
 {
+	if (options->json) {
+		info_report_json(stdout, ports, options->verbose, hmem);
+		return;
+	}
+	if (ports->count || !options->device)
+		info_report(stdout, ports, options->verbose);
+	if (hmem)
+		info_hmem_report(stdout, hmem);
+	else if (ports->all)
+		fputs("\nAccelerators were not looked for: --hmem loads their drivers and lists "
+		      "them.\n",
+		      stdout);
+}
+
+/* What was asked for beyond the ports. */
+static enum info_exit ask_hmem(const struct options *options, const struct info_ports *ports,
+			       struct info_hmem *hmem)
+{
+	if (info_hmem_find(ports, hmem))
+		return INFO_EXIT_LIBRARY;
+	if (options->check && !info_hmem_check(hmem))
+		return INFO_EXIT_CHECK;
+	return INFO_EXIT_OK;
+}
+
+static enum info_exit show(const struct options *options)
+{
+	struct info_hmem hmem = { .device_count = 0 };
 	struct info_ports ports;
 	enum info_exit status = INFO_EXIT_LIBRARY;
+	bool ask;
 
 	if (!info_ports_find(options->device, &ports)) {
+		ask = options->hmem && ports.count; /* it is NICs that are asked */
 		status = ports.count ? INFO_EXIT_OK : INFO_EXIT_NO_NIC;
-		if (options->json)
-			info_report_json(stdout, &ports, options->verbose);
-		else if (ports.count || !options->device)
-			info_report(stdout, &ports, options->verbose);
-		if (status != INFO_EXIT_OK)
+		if (ask)
+			status = ask_hmem(options, &ports, &hmem);
+		if (status != INFO_EXIT_LIBRARY)
+			report(options, &ports, ask ? &hmem : NULL);
+		if (status == INFO_EXIT_NO_NIC)
 			tell_missing(options, &ports);
 	}
+	info_hmem_free(&hmem);
 	info_ports_free(&ports);
 	return status;
 }
@@ -143,7 +196,7 @@ int main(int argc, char **argv)
 	else if (options.params)
 		status = info_report_params(stdout, options.json) ? INFO_EXIT_LIBRARY : status;
 	else
-		status = show_ports(&options);
+		status = show(&options);
 	if (fflush(stdout) || ferror(stdout)) {
 		perror("hmreg-info: cannot write the result");
 		return INFO_EXIT_LIBRARY;

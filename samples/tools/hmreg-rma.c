@@ -54,6 +54,8 @@ static void print_choices(const struct rma_options *options)
 	else if (options->bind)
 		fprintf(stderr, "with the address %s ", options->bind);
 	fputs("offers the operations asked for", stderr);
+	if (rma_caps(options) & FI_HMEM)
+		fputs(" on dma-bufs or accelerator memory", stderr);
 	if (two && !options->device)
 		fputs(" (the software NIC works within one process only)", stderr);
 	if (sample_find(NULL, 0, &list)) {
@@ -164,7 +166,9 @@ static enum rma_exit find_and_run(struct rma_options *options)
 		sample_fail("fi_getinfo", ret);
 		return RMA_EXIT_LIBRARY;
 	}
-	status = options->server ? rma_serve(options, info) : run_and_report(options, info);
+	status = rma_find_devices(options, info);
+	if (status == RMA_EXIT_OK)
+		status = options->server ? rma_serve(options, info) : run_and_report(options, info);
 	fi_freeinfo(info);
 	return status;
 }

@@ -17,8 +17,11 @@ enum info_exit {
 	INFO_EXIT_NO_NIC =
 		1, /* nothing to show, or not what was asked for; the reason is on stderr */
 	INFO_EXIT_USAGE = 2,
+	INFO_EXIT_CHECK = 3,  /* a transfer that should work failed */
 	INFO_EXIT_LIBRARY = 4 /* a call failed; it was named on stderr */
 };
+
+struct info_hmem; /* info_hmem.h */
 
 /* A port as fi_getinfo and hmreg_fabric_ops tell of it. */
 struct info_port {
@@ -83,7 +86,9 @@ const char *info_link_state(const struct fi_info *info);
 
 /* verbose: every attribute, too. */
 void info_report(FILE *out, const struct info_ports *ports, bool verbose);
-void info_report_json(FILE *out, const struct info_ports *ports, bool verbose);
+/* hmem NULL: accelerators were not asked about. */
+void info_report_json(FILE *out, const struct info_ports *ports, bool verbose,
+		      const struct info_hmem *hmem);
 /* The variables that the library reads, with their present values.  0, or a code after a message. */
 int info_report_params(FILE *out, bool json);
 

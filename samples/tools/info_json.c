@@ -9,6 +9,7 @@
 #include <rdma/fi_domain.h>
 
 #include "../common.h"
+#include "info_hmem.h"
 #include "tool_text.h"
 
 static void number(FILE *out, const char *name, uint64_t value)
@@ -130,7 +131,8 @@ static void port(FILE *out, const struct info_port *p, bool verbose)
 	fputc('}', out);
 }
 
-void info_report_json(FILE *out, const struct info_ports *ports, bool verbose)
+void info_report_json(FILE *out, const struct info_ports *ports, bool verbose,
+		      const struct info_hmem *hmem)
 {
 	size_t i;
 
@@ -147,7 +149,9 @@ void info_report_json(FILE *out, const struct info_ports *ports, bool verbose)
 		tool_json_string(out, ports->unusable[i].reason);
 		fputc('}', out);
 	}
-	fputs("]}\n", out);
+	fputs("],\n \"hmem\": ", out);
+	info_hmem_report_json(out, hmem);
+	fputs("}\n", out);
 }
 
 /* ---- parameters ---- */

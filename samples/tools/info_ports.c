@@ -8,7 +8,6 @@
 #include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -16,6 +15,7 @@
 #include <rdma/fi_errno.h>
 
 #include "../common.h"
+#include "info_capture.h"
 #include "tool_text.h"
 
 #define SYSTEM_DEVICES "/sys/class/infiniband"
@@ -101,67 +101,12 @@ const char *info_link_state(const struct fi_info *info)
 
 /* ---- the library's answer ---- */
 
-/*
- * The library says on stderr why it has no such port.  Unless the user has set FI_LOG_LEVEL and wants
- * to see that as it is, it is caught in a file and told in this tool's words.
- */
-struct capture {
-	int file, saved; /* owned; -1: nothing is caught */
-};
-
-static bool catches;
-
-static void capture_begin(struct capture *capture)
-{
-	capture->file = catches ? memfd_create("log", MFD_CLOEXEC) : -1;
-	capture->saved = capture->file < 0 ? -1 : dup(STDERR_FILENO);
-	fflush(stderr);
-	if (capture->saved >= 0)
-		dup2(capture->file, STDERR_FILENO);
-}
-
-/* Each line without what comes before its text, joined by "; ". */
-static void strip_lines(char *log, char *text, size_t room)
-{
-	char *line, *rest = log, *start;
-	size_t used = 0;
-	int n;
-
-	text[0] = '\0';
-	while ((line = strtok_r(rest, "\n", &rest)) != NULL && used < room) {
-		start = strstr(line, "> ");
-		n = snprintf(text + used, room - used, "%s%s", used ? "; " : "",
-			     start ? start + 2 : line);
-		used += n > 0 ? (size_t)n : 0;
-	}
-}
-
-static void capture_end(struct capture *capture, char *text, size_t room)
-{
-	char log[4096];
-	ssize_t n = 0;
-
-	text[0] = '\0';
-	if (capture->saved >= 0) {
-		fflush(stderr);
-		dup2(capture->saved, STDERR_FILENO);
-		close(capture->saved);
-		n = pread(capture->file, log, sizeof(log) - 1, 0);
-	}
-	if (capture->file >= 0)
-		close(capture->file);
-	if (n <= 0)
-		return;
-	log[n] = '\0';
-	strip_lines(log, text, room);
-}
-
 /* fi_getinfo for every mode there is.  What the library said meanwhile is in reason. */
 static int ask(const char *name, uint32_t addr_format, uint64_t caps, struct fi_info **list,
 	       char *reason, size_t room)
 {
 	struct fi_info *hints = fi_allocinfo();
-	struct capture capture;
+	struct info_capture capture;
 	int ret = -FI_ENOMEM;
 
 	*list = NULL;
@@ -176,9 +121,9 @@ static int ask(const char *name, uint32_t addr_format, uint64_t caps, struct fi_
 		if (!hints->domain_attr->name)
 			goto free_hints;
 	}
-	capture_begin(&capture);
+	info_capture_begin(&capture);
 	ret = fi_getinfo(SAMPLE_API_VERSION, NULL, NULL, 0, hints, list);
-	capture_end(&capture, reason, room);
+	info_capture_end(&capture, reason, room);
 free_hints:
 	fi_freeinfo(hints);
 	return ret;
@@ -341,13 +286,11 @@ static int find_unusable(struct info_ports *ports)
 int info_ports_find(const char *name, struct info_ports *ports)
 {
 	char reason[2][sizeof(ports->unusable->reason)];
-	const char *level = getenv("FI_LOG_LEVEL");
 	int ret;
 
 	memset(ports, 0, sizeof(*ports));
 	ports->all = !name;
-	/* Before the first call: the library reads its environment once. */
-	catches = (!level || !*level) && !setenv("FI_LOG_LEVEL", "warn", 1);
+	info_capture_setup();
 	ret = find(name, FI_FORMAT_UNSPEC, ports, &ports->list[0], reason[0], sizeof(reason[0]));
 	if (!ret)
 		ret = find(name, FI_SOCKADDR_IN6, ports, &ports->list[1], reason[1],

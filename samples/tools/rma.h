@@ -5,7 +5,7 @@
  *   rma_run.c     rounds: contents before and after, timing, the check of every byte
  *   rma_ops.c     the operations: posting, completion, limits
  *   rma_target.c  the target's side of a run: in this process, or by messages to a server
- *   rma_memory.c  the memory behind it: host memory or a dma-buf, registered and checked
+ *   rma_memory.c  the memory behind it: host memory, a dma-buf or a device's, registered and checked
  *   rma_talk.c    messages between client and server
  *   rma_server.c  the server
  */
@@ -19,12 +19,14 @@
 
 #include <rdma/fabric.h>
 
+#include "../common.h"
+
 /* Exit status, for scripts. */
 enum rma_exit {
 	RMA_EXIT_OK = 0,	 /* every byte was right */
 	RMA_EXIT_WRONG_DATA = 1, /* some byte or guard word was not */
 	RMA_EXIT_USAGE = 2,
-	RMA_EXIT_NO_NIC = 3,
+	RMA_EXIT_NO_NIC = 3, /* nor accelerator */
 	RMA_EXIT_LIBRARY = 4 /* a call failed; it was named on stderr */
 };
 
@@ -45,6 +47,7 @@ struct rma_options {
 	unsigned int timeout_s;	 /* longest wait for the peer; 0: not given */
 	bool server, loop;	 /* loop: serve one client after the other */
 	bool dmabuf;		 /* the target's memory is a dma-buf */
+	struct sample_place target, local; /* where the target's and the initiator's memory is */
 	bool list, json, quiet, progress;
 };
 
@@ -71,9 +74,11 @@ struct rma_row {
 struct rma_result {
 	struct rma_row *rows; /* owned */
 	size_t count;
-	bool verified;	  /* all of them */
-	bool dmabuf;	  /* the target's memory is one */
-	char server[128]; /* its domain's name, "" where both ends are here */
+	bool verified;			   /* all of them */
+	bool dmabuf;			   /* the target's memory is one */
+	struct sample_place target, local; /* where the memory is */
+	uint64_t path;			   /* enum hmreg_path of the target's; 0: not told */
+	char server[128];		   /* its domain's name, "" where both ends are here */
 };
 
 /*
@@ -82,6 +87,12 @@ struct rma_result {
  */
 enum rma_exit rma_run(const struct rma_options *options, const struct fi_info *info,
 		      struct rma_result *result);
+
+/*
+ * Find the devices that options name, for the NIC of info.  RMA_EXIT_NO_NIC: a device, its driver, or a
+ * way to its memory is not there, as has been printed.
+ */
+enum rma_exit rma_find_devices(struct rma_options *options, const struct fi_info *info);
 
 /* Could any operation run at any of the sizes? */
 bool rma_any_row(const struct rma_options *options);

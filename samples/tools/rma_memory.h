@@ -10,16 +10,24 @@
 #include "../common.h"
 #include "../dmabuf_host.h"
 #include "rma_content.h"
+#include "tool_accel.h"
 
-/* data[0 .. size) with guard words right before and right behind it. */
+/* data[0 .. size) with guard words right before and right behind it, on whatever device. */
 struct rma_buffer {
-	uint8_t *block;		   /* owned, unless it is the dma-buf's */
-	uint8_t *data;		   /* GUARD_BYTES into block */
+	struct tool_block block;   /* owned; len 0: the memory is the dma-buf's */
 	struct dmabuf_host dmabuf; /* owned; map NULL: none */
+	uint8_t *data;		   /* GUARD_BYTES into the memory; the host may not reach it */
+	uint8_t *host;		   /* the same bytes, or the copy of them that the host has */
 };
 
-int rma_buffer_open(struct rma_buffer *buffer, size_t max, bool dmabuf);
-void rma_buffer_close(struct rma_buffer *buffer);
+/* In a dma-buf of host memory, or else at place, whose device has been found. */
+int rma_buffer_open(struct rma_buffer *buffer, struct fid_fabric *fabric, size_t max, bool dmabuf,
+		    const struct sample_place *place);
+/* While the fabric is open. */
+int rma_buffer_close(struct rma_buffer *buffer);
+/* Register the first size bytes of data. */
+int rma_buffer_register(const struct rma_buffer *buffer, struct sample_end *end, size_t size,
+			uint64_t access, struct fid_mr **mr);
 
 /* What was found in a buffer. */
 struct rma_check {
@@ -52,6 +60,7 @@ struct rma_memory {
 struct rma_registration {
 	struct sample_key key;
 	double register_ns, close_ns;
+	uint64_t path; /* enum hmreg_path; 0: not told */
 };
 
 /* Time registration and closing at this size, and register for use. */

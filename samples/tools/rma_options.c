@@ -12,6 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "tool_accel.h"
 #include "tool_text.h"
 
 #define DEFAULT_MAX    ((size_t)16 << 20)
@@ -21,9 +22,11 @@
 #define MAX_TIMEOUT  86400u
 
 static const char usage_line[] =
-	"usage: hmreg-rma [NAME | -d NAME] [--iface system] [--dmabuf] [--min SIZE] [--max SIZE]\n"
-	"                 [--iters N] [--ops LIST] [--json] [--quiet] [--no-progress]\n"
-	"       hmreg-rma [-d NAME] --server [--bind ADDRESS] [--port P] [--loop] [--dmabuf] ...\n"
+	"usage: hmreg-rma [NAME | -d NAME] [--iface KIND[:DEVICE] | --dmabuf]\n"
+	"                 [--local-iface KIND[:DEVICE]] [--min SIZE] [--max SIZE] [--iters N]\n"
+	"                 [--ops LIST] [--json] [--quiet] [--no-progress]\n"
+	"       hmreg-rma [-d NAME] --server [--bind ADDRESS] [--port P] [--loop]\n"
+	"                 [--iface KIND[:DEVICE] | --dmabuf] ...\n"
 	"       hmreg-rma [-d NAME] --client HOST [--port P] ...\n"
 	"       hmreg-rma list [--json]\n";
 
@@ -36,7 +39,13 @@ static const char help_text[] =
 	"  NAME\n"
 	"  -d, --device NAME   NIC domain to use, as `hmreg-rma list' names it (default: the "
 	"first)\n"
-	"      --iface NAME    kind of memory; system (host memory) is the one that there is now\n"
+	"      --iface KIND[:DEVICE]\n"
+	"                      the target's memory: system (host memory, the default), cuda, "
+	"rocr,\n"
+	"                      ze, neuron or synapseai; DEVICE as fi_mr_attr.device has it\n"
+	"                      (default: the first)\n"
+	"      --local-iface KIND[:DEVICE]\n"
+	"                      the same for the initiator's memory\n"
 	"      --dmabuf        the target's memory is a dma-buf from /dev/udmabuf or "
 	"/dev/dma_heap\n"
 	"      --min SIZE      smallest transfer in bytes, with suffix K, M or G (default 1)\n"
@@ -60,8 +69,8 @@ static const char help_text[] =
 	"                      waits for a client without end unless this is given)\n"
 	"\n"
 	"Exit status: 0 every byte was right, 1 some byte was wrong, 2 wrong options, 3 no such "
-	"NIC,\n"
-	"4 a library call failed, or the other end did not answer.\n";
+	"NIC\n"
+	"or accelerator, 4 a library call failed, or the other end did not answer.\n";
 
 enum {
 	OPTION_IFACE = 256,
@@ -72,6 +81,7 @@ enum {
 	OPTION_JSON,
 	OPTION_NO_PROGRESS,
 	OPTION_DMABUF,
+	OPTION_LOCAL_IFACE,
 	OPTION_SERVER,
 	OPTION_CLIENT,
 	OPTION_PORT,
@@ -83,6 +93,7 @@ enum {
 static const struct option long_options[] = {
 	{ "device", required_argument, NULL, 'd' },
 	{ "iface", required_argument, NULL, OPTION_IFACE },
+	{ "local-iface", required_argument, NULL, OPTION_LOCAL_IFACE },
 	{ "min", required_argument, NULL, OPTION_MIN },
 	{ "max", required_argument, NULL, OPTION_MAX },
 	{ "iters", required_argument, NULL, OPTION_ITERS },
@@ -189,20 +200,19 @@ static enum rma_parse parse_ops(const char *text, unsigned int *ops)
 	}
 }
 
-static enum rma_parse parse_iface(const char *name)
+static enum rma_parse parse_place(const char *option, const char *text, struct sample_place *place)
 {
-	static const char *const devices[] = { "cuda", "rocr", "ze", "neuron", "synapseai" };
-	size_t i;
-
-	if (!strcmp(name, "system"))
+	switch (tool_place_parse(text, place)) {
+	case TOOL_PARSE_NO_IFACE:
+		return refuse("%s '%s' is no kind of memory; there are " TOOL_IFACE_NAMES, option,
+			      text);
+	case TOOL_PARSE_NO_DEVICE:
+		return refuse("%s '%s': a device is a number behind the colon, and host memory has "
+			      "none",
+			      option, text);
+	default:
 		return RMA_PARSE_RUN;
-	for (i = 0; i < sizeof(devices) / sizeof(devices[0]); i++) {
-		if (!strcmp(name, devices[i]))
-			return refuse("--iface %s: the library offers no device memory now, host "
-				      "memory only (--iface system)",
-				      name);
 	}
-	return refuse("--iface '%s' is no kind of memory; the one on offer is system", name);
 }
 
 static enum rma_parse apply_size(const char *option, const char *text, size_t *size)
@@ -247,7 +257,9 @@ static enum rma_parse apply(int option, char **argv, struct rma_options *options
 		options->device = optarg;
 		return *optarg ? RMA_PARSE_RUN : refuse("--device needs a name");
 	case OPTION_IFACE:
-		return parse_iface(optarg);
+		return parse_place("--iface", optarg, &options->target);
+	case OPTION_LOCAL_IFACE:
+		return parse_place("--local-iface", optarg, &options->local);
 	case OPTION_MIN:
 		return apply_size("--min", optarg, &options->min);
 	case OPTION_MAX:
@@ -304,8 +316,10 @@ static enum rma_parse check_two(const struct rma_options *options)
 		return refuse("--port, --bind, --loop and --timeout go with --server or --client");
 	if (!options->server && (options->bind || options->loop))
 		return refuse("--bind and --loop go with --server");
-	if (options->host && options->dmabuf)
-		return refuse("--dmabuf goes with --server: the memory is there");
+	if (options->host && (options->dmabuf || options->target.iface != FI_HMEM_SYSTEM))
+		return refuse("--dmabuf and --iface go with --server: the memory is there");
+	if (options->server && options->local.iface != FI_HMEM_SYSTEM)
+		return refuse("--local-iface goes with --client: the initiator is there");
 	if (two && options->device && !strncmp(options->device, "sw-", 3))
 		return refuse("%s is a domain of the software NIC, which works within one process; "
 			      "two processes need an RDMA device",
@@ -329,6 +343,9 @@ static enum rma_parse check(const struct rma_options *options)
 			      tool_size_text(options->max, text[0], sizeof(text[0])), have >> 20);
 	if (!options->server && !rma_any_row(options))
 		return refuse("no operation fits: atomics need a size that is a multiple of 8");
+	if (options->dmabuf && options->target.iface != FI_HMEM_SYSTEM)
+		return refuse("--dmabuf is of host memory; --iface %s has its own",
+			      tool_iface_name(options->target.iface));
 	if (options->json && options->quiet)
 		return refuse("--json and --quiet exclude each other");
 	return check_two(options);

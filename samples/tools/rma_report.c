@@ -6,6 +6,7 @@
 
 #include <rdma/fi_domain.h>
 
+#include "tool_accel.h"
 #include "tool_text.h"
 
 static const char *time_text(double ns, char *text, size_t room)
@@ -42,14 +43,20 @@ void rma_report_table(FILE *out, const struct fi_info *info, const struct rma_re
 {
 	uint32_t version = fi_version();
 	const struct rma_row *row;
-	char text[4][32];
+	char text[4][32], place[48];
 	size_t wrong = 0;
 
 	fprintf(out, "NIC %s, profile %s, mr_mode ", tool_device_name(info),
 		tool_or_dash(info->domain_attr->name));
 	tool_print_mode(out, info->domain_attr->mr_mode, "|", "", "none");
-	fprintf(out, ", interface system%s, API %u.%u\n", result->dmabuf ? " (dma-buf)" : "",
-		FI_MAJOR(version), FI_MINOR(version));
+	fprintf(out, ", interface %s%s, API %u.%u\n", tool_place_text(&result->target, place),
+		result->dmabuf ? " (dma-buf)" : "", FI_MAJOR(version), FI_MINOR(version));
+	if (result->local.iface != FI_HMEM_SYSTEM)
+		fprintf(out, "the initiator's memory is of %s\n",
+			tool_place_text(&result->local, place));
+	if (result->path && (result->dmabuf || result->target.iface != FI_HMEM_SYSTEM))
+		fprintf(out, "the NIC reaches the target's memory %s\n",
+			tool_path_text((enum hmreg_path)result->path));
 	if (result->server[0])
 		fprintf(out, "server's domain %s\n", result->server);
 	fputc('\n', out);
@@ -89,6 +96,17 @@ void rma_report_list_json(FILE *out, const struct fi_info *list)
 	fputs("\n]\n", out);
 }
 
+/* "iface": "cuda", "device": 0, each with prefix. */
+static void json_place(FILE *out, const char *prefix, const struct sample_place *place)
+{
+	fprintf(out, "\"%siface\": \"%s\", \"%sdevice\": ", prefix, tool_iface_name(place->iface),
+		prefix);
+	if (place->iface == FI_HMEM_SYSTEM)
+		fputs("null, ", out);
+	else
+		fprintf(out, "%d, ", place->device);
+}
+
 void rma_report_json(FILE *out, const struct fi_info *info, const struct rma_result *result)
 {
 	uint32_t version = fi_version();
@@ -100,8 +118,10 @@ void rma_report_json(FILE *out, const struct fi_info *info, const struct rma_res
 	tool_json_member(out, "fabric", info->fabric_attr->name);
 	tool_json_member(out, "profile", info->domain_attr->name);
 	tool_json_member(out, "nic", tool_device_name(info));
-	tool_json_member(out, "iface", "system");
+	json_place(out, "", &result->target);
+	json_place(out, "local_", &result->local);
 	fprintf(out, "\"dmabuf\": %s, ", result->dmabuf ? "true" : "false");
+	tool_json_member(out, "path", tool_path_word((enum hmreg_path)result->path));
 	if (result->server[0])
 		tool_json_member(out, "server", result->server);
 	tool_json_modes(out, "mr_mode", info->domain_attr->mr_mode);

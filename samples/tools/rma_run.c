@@ -203,8 +203,8 @@ static int run_kind(struct bench *s, enum rma_kind kind, size_t size, struct rma
 /* Register both buffers for this size and take the target's key. */
 static int open_regions(struct bench *s, size_t size)
 {
-	int ret = sample_register_buffer(&s->initiator, s->local.data, size, FI_READ | FI_WRITE,
-					 &s->path.data_mr);
+	int ret = rma_buffer_register(&s->local, &s->initiator, size, FI_READ | FI_WRITE,
+				      &s->path.data_mr);
 
 	if (ret)
 		return ret;
@@ -301,10 +301,11 @@ static size_t count_rows(const struct bench *s)
 
 static int open_bench(struct bench *s, const struct fi_info *info)
 {
-	int ret = rma_buffer_open(&s->local, s->options->max, false);
+	int ret = sample_open(&s->initiator, info, 0);
 
 	if (!ret)
-		ret = sample_open(&s->initiator, info, 0);
+		ret = rma_buffer_open(&s->local, s->initiator.fabric, s->options->max, false,
+				      &s->options->local);
 	if (!ret)
 		ret = rma_target_open(&s->target, s->options, &s->initiator, info);
 	if (ret)
@@ -327,16 +328,43 @@ static int close_bench(struct bench *s)
 
 	failed = rma_target_close(&s->target);
 	ret = ret ? ret : failed;
+	failed = rma_buffer_close(&s->local);
+	ret = ret ? ret : failed;
 	failed = sample_close(&s->initiator);
 	free(s->path.words);
-	rma_buffer_close(&s->local);
 	return ret ? ret : failed;
+}
+
+enum rma_exit rma_find_devices(struct rma_options *options, const struct fi_info *info)
+{
+	struct sample_place *place[] = { &options->target, &options->local };
+	struct fid_fabric *fabric;
+	int ret = fi_fabric(info->fabric_attr, &fabric, NULL), failed;
+	size_t i;
+
+	if (ret) {
+		sample_fail("fi_fabric", ret);
+		return RMA_EXIT_LIBRARY;
+	}
+	for (i = 0; !ret && i < sizeof(place) / sizeof(place[0]); i++) {
+		ret = tool_place_find(fabric, place[i]);
+		if (!ret)
+			ret = tool_place_reach(fabric, info, place[i]);
+	}
+	failed = fi_close(&fabric->fid);
+	if (failed)
+		sample_fail("fi_close of a fabric", failed);
+	if (ret == -FI_ENOSYS || ret == -FI_ENODEV || ret == -FI_EOPNOTSUPP)
+		return RMA_EXIT_NO_NIC;
+	return ret || failed ? RMA_EXIT_LIBRARY : RMA_EXIT_OK;
 }
 
 uint64_t rma_caps(const struct rma_options *options)
 {
 	bool messages = options->host || options->server;
-	uint64_t memory = options->dmabuf ? FI_HMEM : 0; /* dma-bufs are part of that */
+	bool device = options->target.iface != FI_HMEM_SYSTEM ||
+		      options->local.iface != FI_HMEM_SYSTEM;
+	uint64_t memory = options->dmabuf || device ? FI_HMEM : 0; /* dma-bufs are part of that */
 
 	return memory | (messages ? FI_MSG | FI_RMA : 0) |
 	       ((options->ops & (RMA_OP_WRITE | RMA_OP_READ)) ? FI_RMA : 0) |
@@ -360,6 +388,9 @@ enum rma_exit rma_run(const struct rma_options *options, const struct fi_info *i
 	for (size = options->min; !ret && size; size = next_size(size, options->max))
 		ret = run_size(&s, size, result);
 	result->dmabuf = s.target.dmabuf;
+	result->target = s.target.place;
+	result->local = options->local;
+	result->path = s.registered.path;
 	memcpy(result->server, s.target.text, sizeof(result->server));
 	if (options->progress)
 		rma_report_progress(0, 0, 0, NULL);

@@ -66,7 +66,8 @@ static int forget_client(struct server *s)
 	if (!s->memory.end)
 		return 0;
 	ret = rma_memory_unregister(&s->memory);
-	rma_buffer_close(&s->memory.buffer);
+	failed = rma_buffer_close(&s->memory.buffer);
+	ret = ret ? ret : failed;
 	s->memory.end = NULL;
 	failed = fi_av_remove(s->end.av, &s->client, 1, 0);
 	if (failed)
@@ -110,13 +111,16 @@ static void admit(struct server *s, uint64_t size, struct rma_message *answer)
 		refuse(answer, -FI_ENOMEM, "--max is more than a quarter of my memory");
 		return;
 	}
-	ret = rma_buffer_open(&s->memory.buffer, size, s->options->dmabuf);
+	ret = rma_buffer_open(&s->memory.buffer, s->end.fabric, size, s->options->dmabuf,
+			      &s->options->target);
 	if (ret) {
 		refuse(answer, ret, "no memory of that size and kind");
 		return;
 	}
 	s->max = size;
 	answer->dmabuf = s->options->dmabuf;
+	answer->iface = s->options->target.iface;
+	answer->device = s->options->target.device;
 	snprintf(answer->text, sizeof(answer->text), "%s", s->end.info->domain_attr->name);
 }
 
@@ -294,12 +298,15 @@ enum rma_exit rma_serve(const struct rma_options *options, const struct fi_info 
 {
 	enum rma_exit status = RMA_EXIT_LIBRARY;
 	struct server s = { .options = options };
-	char address[96];
+	bool host = options->target.iface == FI_HMEM_SYSTEM;
+	char address[96], text[48];
 
 	if (!open_server(&s, info)) {
 		if (!options->json && !options->quiet) {
 			printf("%s serves %s memory at %s\n", info->domain_attr->name,
-			       options->dmabuf ? "dma-buf" : "host",
+			       options->dmabuf ? "dma-buf"
+			       : host	       ? "host"
+					       : tool_place_text(&options->target, text),
 			       own_address(&s, address, sizeof(address)));
 			fflush(stdout); /* a script may wait for this line */
 		}

@@ -12,11 +12,11 @@
 
 #include "rma_memory.h"
 
-#define RMA_TALK_VERSION 1
+#define RMA_TALK_VERSION 2
 #define RMA_ADDRESS_MAX	 64
 
 enum rma_question {
-	RMA_HELLO = 1,	/* size: the largest; the answer: text, dmabuf */
+	RMA_HELLO = 1,	/* size: the largest; the answer: text, dmabuf, iface, device */
 	RMA_REGISTER,	/* size; the answer: registration */
 	RMA_FILL,	/* size, content */
 	RMA_CHECK,	/* size, content; the answer: check */
@@ -36,6 +36,8 @@ struct rma_message {
 	struct rma_registration registration;
 	struct rma_check check;
 	uint32_t dmabuf;
+	uint32_t iface; /* of the server's memory */
+	int32_t device;
 	uint32_t address_len; /* of the client, in each question */
 	uint8_t address[RMA_ADDRESS_MAX];
 	char text[128]; /* who answers, or what is wrong */

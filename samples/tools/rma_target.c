@@ -26,6 +26,8 @@ static int greet(struct rma_target *target, const struct rma_options *options)
 		return ret;
 	target->greeted = true;
 	target->dmabuf = target->talk.in->dmabuf;
+	target->place = (struct sample_place){ (enum fi_hmem_iface)target->talk.in->iface,
+					       target->talk.in->device };
 	memcpy(target->text, target->talk.in->text, sizeof(target->text));
 	return 0;
 }
@@ -55,10 +57,12 @@ int rma_target_open(struct rma_target *target, const struct rma_options *options
 	if (target->remote)
 		return open_remote(target, options, initiator, info);
 	target->dmabuf = options->dmabuf;
+	target->place = options->target;
 	target->memory.end = &target->end;
-	ret = rma_buffer_open(&target->memory.buffer, options->max, options->dmabuf);
+	ret = sample_open(&target->end, info, 0);
 	if (!ret)
-		ret = sample_open(&target->end, info, 0);
+		ret = rma_buffer_open(&target->memory.buffer, target->end.fabric, options->max,
+				      options->dmabuf, &options->target);
 	return ret ? ret : sample_connect(initiator, &target->end);
 }
 
@@ -72,9 +76,9 @@ int rma_target_close(struct rma_target *target)
 		failed = rma_talk_close(&target->talk);
 		return ret ? ret : failed;
 	}
-	ret = sample_close(&target->end);
-	rma_buffer_close(&target->memory.buffer);
-	return ret;
+	ret = rma_buffer_close(&target->memory.buffer);
+	failed = sample_close(&target->end);
+	return ret ? ret : failed;
 }
 
 int rma_target_register(struct rma_target *target, size_t size, struct rma_registration *out)

@@ -12,6 +12,7 @@
 struct rma_target {
 	bool remote;
 	bool dmabuf;
+	struct sample_place place; /* of its memory */
 	/* in this process */
 	struct sample_end end;
 	struct rma_memory memory;

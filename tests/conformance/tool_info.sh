@@ -109,10 +109,29 @@ left_out_is_told()
 	HMREG_VERBS_DEVICES="^$device" told 1 'left out by HMREG_VERBS_DEVICES' "$device"
 }
 
+# Host memory goes through each NIC; no accelerator is needed for that.
+page_is_moved()
+{
+	"$tool" --check >"$scratch/out" || return 1
+	for name in sw-scalable sw-verbs sw-strict $device; do
+		grep -q "^  host  *$name  *right, as [a-z ]*$" "$scratch/out" || {
+			echo "no page was moved by $name"
+			return 1
+		}
+	done
+}
+
+page_is_registered_alone()
+{
+	HMREG_EMU_VERBS=bind=0 "$tool" --check "$device" >"$scratch/out" || return 1
+	grep -q "^  host  *$device  *right, .*not transferred: the NIC has no endpoints" "$scratch/out"
+}
+
 attempt info_lists_every_profile lists_every_profile
 attempt info_shows_one shows_one
 attempt info_json_is_valid json_is_valid
 attempt info_params_have_values params_have_values
+attempt info_page_is_moved page_is_moved
 attempt info_unknown_name told 1 'nosuch cannot be used: .*nosuch' -d nosuch
 attempt info_nothing_at_all nothing_at_all
 attempt info_unknown_option told 2 usage --nosuch
@@ -121,6 +140,7 @@ if [ -n "$device" ]; then
 	attempt info_capabilities_are_told capabilities_are_told
 	attempt info_no_address_is_told no_endpoints bind=0 'no IP address'
 	attempt info_no_connections_is_told no_endpoints transport=other 'no reliable connections'
+	attempt info_page_is_registered_alone page_is_registered_alone
 	attempt info_port_down_is_told port_down_is_told
 	attempt info_no_permission_is_told no_permission_is_told
 	attempt info_left_out_is_told left_out_is_told

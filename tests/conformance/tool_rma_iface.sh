@@ -1,0 +1,63 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-2-Clause
+# hmreg-rma on the memory of an emulated accelerator: at the target, at the initiator, and at both on two
+# devices; every byte and every guard word is read back from the device.
+# Usage: tool_rma_iface.sh HMREG-RMA INTERFACE DRIVERS DOMAIN   DRIVERS: the folder of the emulated driver
+set -u
+tool=$1 iface=$2 drivers=$3 domain=$4
+. "$(dirname "$0")/../attempt.sh"
+
+if ! ls "$drivers"/lib*.so* >/dev/null 2>&1; then
+	echo "no emulated driver of $iface in $drivers: skipped"
+	exit 77
+fi
+
+# refused STATUS PATTERN ARGUMENTS...: this exit status, and the pattern on standard error.
+refused()
+{
+	want=$1 pattern=$2
+	shift 2
+	"$tool" -d "$domain" "$@" >"$scratch/out" 2>"$scratch/err"
+	got=$?
+	cat "$scratch/out" "$scratch/err"
+	[ $got -eq "$want" ] && grep -q -- "$pattern" "$scratch/err"
+}
+
+moves()
+{
+	"$tool" -d "$domain" --no-progress --iters 10 --json "$@" >"$scratch/out" || return 1
+	cat "$scratch/out"
+	grep -q '^ "verified": true}' "$scratch/out"
+}
+
+# The numbers of the devices, one a line: as the tool names them when it is asked for one that is not there.
+devices()
+{
+	"$tool" -d "$domain" --iface "$iface:0x7ffffff" 2>&1 | sed -n 's/.*there are //p' |
+		tr ',' '\n' | sed -n 's/^ *\([0-9][0-9]*\) (.*/\1/p'
+}
+
+target_is_on_the_device()
+{
+	moves --max 64K --iface "$iface" || return 1
+	grep -q "\"iface\": \"$iface\", \"device\": [0-9]*, \"local_iface\": \"system\"" "$scratch/out" || return 1
+	# a NIC of software copies; hardware takes a dma-buf
+	case $domain in
+	sw-*) grep -q '"path": "copy"' "$scratch/out" ;;
+	*) grep -q '"path": "dmabuf"' "$scratch/out" ;;
+	esac
+}
+
+attempt "rma_${iface}_target_on_the_device" target_is_on_the_device
+attempt "rma_${iface}_initiator_on_the_device" moves --max 4K --local-iface "$iface"
+set -- $(devices)
+attempt "rma_${iface}_has_devices" [ $# -ge 1 ]
+if [ $# -ge 2 ]; then
+	attempt "rma_${iface}_between_two_devices" moves --max 64K --iface "$iface:$1" --local-iface "$iface:$2"
+else
+	echo "$iface has one device: nothing is moved between two"
+fi
+attempt "rma_${iface}_device_out_of_range" refused 3 "$iface has no device 134217727; there are $1 " \
+	--iface "$iface:0x7ffffff"
+printf '%d passed, %d failed\n' "$passed" "$failed"
+[ "$failed" -eq 0 ]

@@ -114,10 +114,28 @@ verbs_bench()
 	fi
 }
 
+# Each interface alone over its emulated driver, since a pointer is asked of all that there are; dma-bufs
+# are registered on the emulated RDMA device.  Then over what drivers the machine has.
+hmem_bench()
+{
+	for interface in cuda rocr ze neuron synapseai; do
+		accel=$PWD/build/bench/tests/drivers/accel/$interface
+		if ! ls "$accel"/lib*.so* >/dev/null 2>&1; then
+			echo "hmem_bench: no emulated driver of $interface" >&2
+			continue
+		fi
+		HMREG_EMU_VERBS=null=1 FI_HMEM=$interface LD_LIBRARY_PATH=$accel:$drivers \
+			ZE_ENABLE_ALT_DRIVERS=libze_emu.so.1,libze_emu2.so.1 "$programs/hmem_bench" $tsv ||
+			return 1
+	done
+	"$programs/hmem_bench" $tsv # what this machine has, which may be nothing
+}
+
 status=0
 for name in ${names:-$known}; do
 	case $name in
 	verbs_bench) verbs_bench ;;
+	hmem_bench) hmem_bench ;;
 	*) "$programs/$name" $tsv ;;
 	esac || {
 		status=1

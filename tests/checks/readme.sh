@@ -98,7 +98,7 @@ same()
 
 variables_in_code()
 {
-	sed -n 's/.*\[HM_PARAM_[A-Z_]*\] = { "\([A-Z_]*\)".*/\1/p' "$root/core/base/params.c" | sort
+	sed -n 's/.*\[HM_PARAM_[A-Z0-9_]*\] = { "\([A-Z0-9_]*\)".*/\1/p' "$root/core/base/params.c" | sort
 }
 
 variables()
@@ -112,7 +112,7 @@ variables_of_manual()
 {
 	variables_in_code >"$scratch/code"
 	awk '/^\.Sh/ { on = /ENVIRONMENT/ }
-	on && /^\.It Ev/ { for (i = 3; i <= NF; i++) if ($i ~ /^[A-Z_]+$/) print $i }' \
+	on && /^\.It Ev/ { for (i = 3; i <= NF; i++) if ($i ~ /^[A-Z0-9_]+$/) print $i }' \
 		"$root/man/hmreg.7" | sort >"$scratch/text"
 	same "variables" "$scratch/code" "$scratch/text"
 }

@@ -87,3 +87,16 @@ bool hmem_host_reads(const void *addr)
 	/* where the call is not allowed: is there a mapping at all? */
 	return errno != EFAULT && msync((void *)page, 1, MS_ASYNC) == 0;
 }
+
+int hmem_failed(const struct hmem_failure *failures, size_t count,
+		const struct hmem_failure *unknown, const char *call, int code)
+{
+	const struct hmem_failure *failure = failures, *end = failures + count;
+
+	while (failure < end && failure->code != code)
+		failure++;
+	if (failure == end)
+		failure = unknown;
+	HM_WARN(FI_LOG_MR, "%s: %s (%d): %s", call, failure->name, code, failure->text);
+	return failure->ret;
+}

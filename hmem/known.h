@@ -39,4 +39,13 @@ int hmem_known_take(struct hmem_known *known, const void *base, struct hmem_know
 /* Can this process read the byte at addr?  Without a fault, whoever handles those. */
 bool hmem_host_reads(const void *addr);
 
+/* An error code of a driver: ours for it, its name, and what it usually means. */
+struct hmem_failure {
+	int code, ret;
+	const char *name, *text;
+};
+/* The -FI_E code, with one log line that names the driver's call; unknown is for codes in no table. */
+int hmem_failed(const struct hmem_failure *failures, size_t count,
+		const struct hmem_failure *unknown, const char *call, int code);
+
 #endif

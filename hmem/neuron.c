@@ -21,6 +21,7 @@
 #include "core/base/dl.h"
 #include "core/base/guard.h"
 #include "core/base/log.h"
+#include "core/base/range.h"
 #include "hmem/known.h"
 #include "hmem/neuron.h"
 
@@ -41,10 +42,7 @@ static atomic_int device_of_core[MOST_CORES];
 
 /* ---- errors ---- */
 
-static const struct {
-	int code, ret;
-	const char *name, *text;
-} errors[] = {
+static const struct hmem_failure failures[] = {
 	{ NRT_CODE_FAILURE, -FI_EIO, "NRT_FAILURE", "the runtime's own log says more" },
 	{ NRT_CODE_INVALID, -FI_EINVAL, "NRT_INVALID",
 	  "not supported by this runtime, or not this address" },
@@ -60,13 +58,9 @@ static const struct {
 
 int neuron_failed(const char *call, int code)
 {
-	size_t i = 0, count = sizeof(errors) / sizeof(errors[0]);
+	static const struct hmem_failure unknown = { 0, -FI_EIO, "NRT_STATUS", "see nrt_status.h" };
 
-	while (i < count && errors[i].code != code)
-		i++;
-	HM_WARN(FI_LOG_MR, "%s: %s (%d): %s", call, i < count ? errors[i].name : "NRT_STATUS", code,
-		i < count ? errors[i].text : "see nrt_status.h");
-	return i < count ? errors[i].ret : -FI_EIO;
+	return hmem_failed(failures, count_of(failures), &unknown, call, code);
 }
 
 /* ---- start ---- */

@@ -41,10 +41,7 @@ static uint32_t count; /* of the machine's devices; written by start */
 
 /* ---- errors ---- */
 
-static const struct {
-	int code, ret;
-	const char *name, *text;
-} errors[] = {
+static const struct hmem_failure failures[] = {
 	{ SYN_CODE_INVALID_ARGUMENT, -FI_EINVAL, "synInvalidArgument", "not this device's" },
 	{ SYN_CODE_OUT_OF_HOST_MEMORY, -FI_ENOMEM, "synOutOfHostMemory", "no host memory" },
 	{ SYN_CODE_OUT_OF_DEVICE_MEMORY, -FI_ENOMEM, "synOutOfDeviceMemory",
@@ -68,13 +65,10 @@ static const struct {
 
 int syn_failed(const char *call, int code)
 {
-	size_t i = 0, n = sizeof(errors) / sizeof(errors[0]);
+	static const struct hmem_failure unknown = { 0, -FI_EIO, "synStatus",
+						     "see synapse_common_types.h" };
 
-	while (i < n && errors[i].code != code)
-		i++;
-	HM_WARN(FI_LOG_MR, "%s: %s (%d): %s", call, i < n ? errors[i].name : "synStatus", code,
-		i < n ? errors[i].text : "see synapse_common_types.h");
-	return i < n ? errors[i].ret : -FI_EIO;
+	return hmem_failed(failures, count_of(failures), &unknown, call, code);
 }
 
 /* ---- start ---- */

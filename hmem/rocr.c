@@ -10,6 +10,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <rdma/fi_errno.h>
 
@@ -298,10 +299,11 @@ static int start(struct hmem_status *status)
 		   sizeof(status->driver));
 	result = rocr_api.hsa_init();
 	if (result != ROCR_SUCCESS) {
-		rocr_result(result, "hsa_init");
+		/* no warning: a machine may have the runtime and no such device */
 		fail(status, HMEM_FAILED, -FI_EIO, "");
-		snprintf(status->reason, sizeof(status->reason), "hsa_init: %s",
-			 rocr_status_text(result, text));
+		snprintf(status->reason, sizeof(status->reason), "hsa_init: %.120s%s",
+			 rocr_status_text(result, text),
+			 access("/dev/kfd", F_OK) == 0 ? "" : "; there is no /dev/kfd");
 		return -FI_EIO;
 	}
 	ret = start_runtime(status);

@@ -14,10 +14,10 @@ if [ -z "$tool" ]; then
 	echo "[  SKIPPED ] format: clang-format 14 is not installed"
 	exit 77
 fi
-wrong=
-for file in $(find core hmem dmabuf xpu include samples tests -name '*.[ch]' | sort); do
-	$tool --style=file "$file" | cmp -s - "$file" || wrong="$wrong $file"
-done
+# Several at once: the one of a process that would change a file says so on standard error.
+wrong=$(find core hmem dmabuf xpu include samples tests -name '*.[ch]' -print0 |
+	xargs -0 -n 16 -P "$(nproc)" "$tool" --style=file --dry-run 2>&1 |
+	sed -n 's/^\([^ :]*\):[0-9]*:[0-9]*: .*/\1/p' | sort -u | tr '\n' ' ')
 if [ -n "$wrong" ]; then
 	echo "$tool -i would change:$wrong"
 	echo "[  FAILED  ] format"

@@ -85,10 +85,16 @@ static void to_and_from_host(enum make kind, int device, bool async)
 	maker->drop(&made);
 }
 
+/* Every kind on the first device and the last: those between are like them. */
+static size_t step(void)
+{
+	return maker->devices() > 2 ? maker->devices() - 1 : 1;
+}
+
 static void copy_host_and_device(void **state)
 {
 	(void)state;
-	for (size_t i = 0; i < maker->devices(); i++)
+	for (size_t i = 0; i < maker->devices(); i += step())
 		for (int kind = 0; kind < MAKE_KINDS; kind++)
 			to_and_from_host(kind, maker->device(i), false);
 }
@@ -96,7 +102,7 @@ static void copy_host_and_device(void **state)
 static void copy_host_and_device_started(void **state)
 {
 	(void)state;
-	for (size_t i = 0; i < maker->devices(); i++)
+	for (size_t i = 0; i < maker->devices(); i += step())
 		for (int kind = 0; kind < MAKE_KINDS; kind++)
 			to_and_from_host(kind, maker->device(i), true);
 }

@@ -67,6 +67,9 @@ void verbs_missing_renew(const char *device);
 void verbs_missing_add(const char *device, unsigned number, int ret, const char *fmt, ...)
 	__attribute__((format(printf, 4, 5)));
 
+/* For tests that count memory: entries so far, which stay for the process's life. */
+size_t verbs_missing_kept(void);
+
 /* Has libibverbs listed this device when devices were looked for? */
 bool verbs_device_listed(const char *name);
 

@@ -53,6 +53,17 @@ static struct missing *make(const char *device, unsigned number)
 	return entry;
 }
 
+size_t verbs_missing_kept(void)
+{
+	size_t count = 0;
+
+	pthread_mutex_lock(&missing_lock);
+	for (const struct missing *entry = first; entry; entry = entry->next)
+		count++;
+	pthread_mutex_unlock(&missing_lock);
+	return count;
+}
+
 void verbs_missing_renew(const char *device)
 {
 	pthread_mutex_lock(&missing_lock);

@@ -21,6 +21,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "core/nic/verbs_device.h"
 #include "tests/drivers/emu_verbs.h"
 #include "tests/fault/fault_verbs.h"
 
@@ -64,7 +65,8 @@ static long entries(const char *path)
 static void look(struct remains *left)
 {
 	emu_verbs_counts(&left->counts);
-	left->live = fault_wrap_live();
+	/* what is said of devices that cannot be used is kept, and no more than that */
+	left->live = fault_wrap_live() - (long)verbs_missing_kept();
 	left->fds = entries("/proc/self/fd");
 	left->threads = entries("/proc/self/task");
 }

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # Builds the library in every way that is tested, and runs the tests: about 15 minutes on two cores.
 # Usage: tests/run.sh [--soak] [GROUP...]
-#   GROUP   unit, conformance, fault, fuzz, stress, vm, checks or gpu (default: all of them; gpu holds
-#           no test yet; vm needs QEMU, and is skipped with the reason where it cannot be had)
+#   GROUP   unit, conformance, fault, fuzz, stress, vm, checks or gpu (default: all of them; vm needs QEMU and
+#           gpu an NVIDIA driver, and each is skipped with the reason where that is not to be had)
 #   --soak  stress and fuzz for long: 10 minutes each program and build
 # Installs the Debian packages that are missing (as root or with sudo; needs no network when none is).
 # Builds in build/NAME; what each test said is kept in build/test-results, for tests/coverage too.
@@ -343,13 +343,27 @@ vm_step()
 	esac
 }
 
-# Groups whose tests need a machine of their own.
-empty_groups()
+# Over a real driver of NVIDIA's, where there is one; a run is one test for each line of its table.
+gpu_step()
 {
-	for group in $(chosen gpu); do
-		say "$group" "holds no test yet: skipped" 0
-		skipped=$((skipped + 1))
-	done
+	[ -n "$(chosen gpu)" ] || return 0
+	start=$(now)
+	log=$results/gpu.gpu.log
+	begin "gpu"
+	tests/gpu/run.sh >"$log" 2>&1
+	status=$?
+	# shellcheck disable=SC2046
+	set -- $(sed -n 's/^\([0-9]*\) passed, \([0-9]*\) failed, \([0-9]*\) skipped;.*/\1 \2 \3/p' "$log")
+	[ $# -eq 3 ] || set -- 0 1 0
+	[ $status -ne 77 ] || set -- 0 0 1
+	[ $status -eq 0 ] || [ $status -eq 77 ] || [ "$2" -gt 0 ] || set -- "$1" 1 "$3"
+	if [ $status -eq 77 ]; then
+		say "gpu" "skipped: $(sed -n 's/^GPU check: skipped: //p' "$log")" $(($(now) - start))
+	else
+		say "gpu" "$1 passed, $2 failed, $3 skipped" $(($(now) - start))
+		[ $status -eq 0 ] || cat "$log"
+	fi
+	passed=$((passed + $1)) failed=$((failed + $2)) skipped=$((skipped + $3))
 }
 
 # Sanitizers of these compilers want the usual address layout; not every container lets us ask for it.
@@ -378,7 +392,7 @@ run_all()
 	step tsan stress -- $layout
 	step fuzz fuzz -- $layout
 	vm_step
-	empty_groups
+	gpu_step
 }
 
 parse_options "$@"

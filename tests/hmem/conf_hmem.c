@@ -136,9 +136,19 @@ const char *last_warning(void)
 	return warning;
 }
 
+static void export_once(const struct made *made)
+{
+	struct hmem_memory memory;
+	struct hmem_export out;
+
+	if (hmem_classify(made->addr, UNIT, &memory) == 0 && (memory.ways & HMEM_WAY_DMABUF) &&
+	    ops->export_unit && ops->export_start(&memory, made->addr, UNIT, 0, &out) == 0)
+		ops->export_end(&out);
+}
+
 /*
- * What is made once and stays (contexts, streams, an IPC exporter) is made before any baseline is taken:
- * each kind, and one copy each way.
+ * What is made once and stays (contexts, streams, an IPC exporter, a driver's own files) is made before any
+ * baseline is taken: each kind, one copy each way, and one export.
  */
 static void warm_up(void)
 {
@@ -154,6 +164,7 @@ static void warm_up(void)
 			there = place_of(&made, 0);
 			hmem_copy(&host, &there, 1);
 			hmem_copy(&there, &host, 1);
+			export_once(&made);
 			maker->drop(&made);
 		}
 }

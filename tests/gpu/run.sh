@@ -196,11 +196,11 @@ report()
 {
 	echo "date    $(date -u +%Y-%m-%d)"
 	echo "commit  $(git describe --always --dirty 2>/dev/null || echo "not in a git tree")"
-	sed -n 's/^device /device  /p; s/^driver /driver  /p' $results/cuda.log
+	sed -n 's/^device /device  /p; s/^driver /driver  /p' $results/cuda.log 2>/dev/null
 	echo "module  $(driver)"
 	echo
 	printf '%-36s %-8s %-16s %-16s %-7s %s\n' "export of" "way" "driver" "driver, PCIe" "library" "library, PCIe"
-	sed -n 's/^kind //p' $results/cuda.log
+	sed -n 's/^kind //p' $results/cuda.log 2>/dev/null
 	echo
 	cat $results/steps
 	echo

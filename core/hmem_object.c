@@ -119,11 +119,23 @@ static int find_device(enum fi_hmem_iface iface, int id, struct hmem_device *dev
 
 #define REASON(field, text) snprintf(path->field, sizeof(path->field), "%s", text)
 
+/* Why the NIC takes no dma-bufs of the device; never "". */
+static const char *no_dmabuf(const struct nic_port *port, const struct hmem_device *device)
+{
+	struct hmreg_device nic = { .size = sizeof(nic) };
+
+	if (!device->dmabuf)
+		return device->dmabuf_reason[0] ? device->dmabuf_reason
+						: "the device's driver does not export its memory";
+	if (port->ops->port_describe(port, &nic) == 0 && nic.dmabuf_reason && *nic.dmabuf_reason)
+		return nic.dmabuf_reason;
+	return "the NIC registers no dma-bufs, and its driver does not tell why";
+}
+
 static void judge_path(const struct nic_port *port, const struct hmem_device *device,
 		       struct hmreg_hmem_path *path)
 {
 	static const char disabled[] = "FI_HMEM_DISABLE_P2P is set";
-	struct hmreg_device nic = { .size = sizeof(nic) };
 	bool off = hm_param_bool(HM_PARAM_HMEM_DISABLE_P2P);
 	bool copies = port->ways & NIC_WAY_COPY;
 
@@ -144,12 +156,8 @@ static void judge_path(const struct nic_port *port, const struct hmem_device *de
 		return;
 	if (copies)
 		REASON(dmabuf_reason, "the software NIC copies");
-	else if (off)
-		REASON(dmabuf_reason, disabled);
-	else if (!device->dmabuf)
-		REASON(dmabuf_reason, device->dmabuf_reason);
-	else if (port->ops->port_describe(port, &nic) == 0)
-		REASON(dmabuf_reason, nic.dmabuf_reason);
+	else
+		REASON(dmabuf_reason, off ? disabled : no_dmabuf(port, device));
 }
 
 static int find_path(struct fid *fabric, const struct fi_info *info, enum fi_hmem_iface iface,

@@ -66,7 +66,8 @@ struct hm_mr_learnt {
 	struct hm_mr_learnt *next;
 	enum fi_hmem_iface iface;
 	int device;
-	uint32_t failed;
+	uint32_t failed; /* ways that fail for good */
+	uint32_t told;	 /* ways taken, which the log tells at level info once */
 };
 
 /* Lock held.  NULL: nothing yet. */
@@ -80,16 +81,18 @@ static struct hm_mr_learnt *find_learnt(struct hm_mr_domain *domain, enum fi_hme
 	return learnt;
 }
 
-static uint32_t failed_before(struct hm_mr_domain *domain, const struct hmem_memory *memory)
+/* A copy of what is known of the memory's device and this NIC. */
+static struct hm_mr_learnt known_of(struct hm_mr_domain *domain, const struct hmem_memory *memory)
 {
-	struct hm_mr_learnt *learnt;
-	uint32_t failed;
+	struct hm_mr_learnt known = { .failed = 0 };
+	const struct hm_mr_learnt *learnt;
 
 	pthread_mutex_lock(&domain->learnt_lock);
 	learnt = find_learnt(domain, memory->iface, memory->device);
-	failed = learnt ? learnt->failed : 0;
+	if (learnt)
+		known = *learnt;
 	pthread_mutex_unlock(&domain->learnt_lock);
-	return failed;
+	return known;
 }
 
 /* Only an error that will be the same next time. */
@@ -98,9 +101,12 @@ static bool is_for_good(int ret)
 	return ret == -FI_EOPNOTSUPP || ret == -FI_ENOSYS;
 }
 
-static void learn(struct hm_mr_domain *domain, const struct hmem_memory *memory, enum hm_mr_way way)
+/* Bits of enum hm_mr_way.  False: those of told were there already. */
+static bool learn(struct hm_mr_domain *domain, const struct hmem_memory *memory, uint32_t failed,
+		  uint32_t told)
 {
 	struct hm_mr_learnt *learnt, *fresh = calloc(1, sizeof(*fresh));
+	bool news = true;
 
 	pthread_mutex_lock(&domain->learnt_lock);
 	learnt = find_learnt(domain, memory->iface, memory->device);
@@ -112,10 +118,14 @@ static void learn(struct hm_mr_domain *domain, const struct hmem_memory *memory,
 		learnt->next = domain->learnt;
 		domain->learnt = learnt;
 	}
-	if (learnt)
-		learnt->failed |= 1u << way;
+	if (learnt) {
+		news = (learnt->told & told) != told;
+		learnt->failed |= failed;
+		learnt->told |= told;
+	}
 	pthread_mutex_unlock(&domain->learnt_lock);
 	free(fresh);
+	return news;
 }
 
 void hm_mr_learnt_free(struct hm_mr_domain *domain)
@@ -308,7 +318,7 @@ static int by_way(struct hm_mr_domain *domain, struct nic_region *region,
 	}
 	/* an export that was refused tells of this memory, not of the device and the NIC */
 	if (is_for_good(ret) && (imported || way == HM_MR_PEER))
-		learn(domain, memory, way);
+		learn(domain, memory, 1u << way, 0);
 	return ret;
 }
 
@@ -351,10 +361,25 @@ static const enum hmreg_path way_paths[HM_MR_WAYS] = {
 	[HM_MR_COPY] = HMREG_PATH_COPY,
 };
 
+/* The way taken: once for each device, NIC and way at level info; who wants each region has debug. */
+static void tell_way(struct hm_mr_domain *domain, const struct nic_region *region,
+		     const struct hmem_memory *memory, enum hm_mr_way way, uint32_t told)
+{
+	const char *nic = domain->nic->port->domain_name;
+	char owner[48];
+
+	if (!(told & (1u << way)) && learn(domain, memory, 0, 1u << way))
+		HM_INFO(FI_LOG_MR, "memory of %s for %s, from now on: %s",
+			hmem_owner_text(memory->iface, memory->device, owner), nic, way_names[way]);
+	HM_DEBUG(FI_LOG_MR, "%lu bytes of %s for %s: %s", (unsigned long)region->len,
+		 hmem_owner_text(memory->iface, memory->device, owner), nic, way_names[way]);
+}
+
 int hm_mr_register_by_path(struct hm_mr_domain *domain, struct nic_region *region,
 			   struct hm_mr_request *request)
 {
 	const struct hmem_memory *memory;
+	struct hm_mr_learnt known;
 	struct hm_mr_choice choice;
 	enum hm_mr_way way[HM_MR_WAYS];
 	const char *why;
@@ -365,25 +390,25 @@ int hm_mr_register_by_path(struct hm_mr_domain *domain, struct nic_region *regio
 	if (!request->on_device)
 		return domain->nic->ops->region_register(region, &request->nic);
 	memory = foremost(request);
+	known = known_of(domain, memory);
 	choice = (struct hm_mr_choice){ .memory = common_ways(request),
 					.nic = domain->nic->port->ways,
-					.failed = failed_before(domain, memory),
+					.failed = known.failed,
 					.disable_p2p = hm_param_bool(HM_PARAM_HMEM_DISABLE_P2P) };
 	count = hm_mr_ways(&choice, way, &why);
 	if (count == 0)
 		return refuse(domain, request, memory, why);
-	hmem_owner_text(memory->iface, memory->device, owner);
 	for (size_t i = 0; i < count; i++) {
 		ret = by_way(domain, region, request, memory, way[i]);
 		if (ret == 0) {
 			region->ext->path = way_paths[way[i]];
-			HM_INFO(FI_LOG_MR, "%lu bytes of %s for %s: %s", (unsigned long)region->len,
-				owner, domain->nic->port->domain_name, way_names[way[i]]);
+			tell_way(domain, region, memory, way[i], known.told);
 			return 0;
 		}
 		HM_INFO(FI_LOG_MR, "%lu bytes of %s for %s: %s failed: %s",
-			(unsigned long)region->len, owner, domain->nic->port->domain_name,
-			way_names[way[i]], fi_strerror(-ret));
+			(unsigned long)region->len,
+			hmem_owner_text(memory->iface, memory->device, owner),
+			domain->nic->port->domain_name, way_names[way[i]], fi_strerror(-ret));
 	}
 	return ret;
 }

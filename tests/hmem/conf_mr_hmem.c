@@ -451,6 +451,24 @@ static void fn_23_path(struct conf *c)
 	maker->drop(&made);
 }
 
+/* What a NIC cannot do with a device has a reason, and what it can has none. */
+static void fn_20_fn_22_reasons(struct conf *c)
+{
+	struct scene s = open_scene(c);
+	struct hmreg_hmem_path path = { .size = sizeof(path) };
+	struct hmreg_hmem_ops *ops;
+
+	assert_ok(fi_open_ops(&s.a->fabric->fid, HMREG_HMEM_OPS, 0, (void **)&ops, NULL));
+	for (size_t i = 0; i < maker->devices(); i++) {
+		assert_ok(ops->path(&s.a->fabric->fid, s.a->info, maker->iface, maker->device(i),
+				    &path));
+		assert_int_equal(!path.dmabuf, path.dmabuf_reason[0] != 0);
+		assert_int_equal(!path.peer, path.peer_reason[0] != 0);
+		assert_int_equal(!path.copy, path.copy_reason[0] != 0);
+		assert_int_equal(path.path != 0, path.dmabuf || path.peer || path.copy);
+	}
+}
+
 /* FN-01, FN-04: thousands of registrations, each closed, leave fds, objects and figures as they were. */
 static void fn_01_fn_04_cycles(struct conf *c)
 {
@@ -551,6 +569,7 @@ static const struct conf_case cases[] = {
 	CONF(fn_15_freed),
 	CONF(freed_under_its_region),
 	CONF(fn_23_path),
+	CONF(fn_20_fn_22_reasons),
 	CONF(fn_01_fn_04_cycles),
 	CONF(fn_01_many_at_once),
 	CONF_WITHOUT(api_06_mixed_segments, FI_MR_HMEM),

@@ -118,8 +118,12 @@ int dmabuf_export(const struct hmem_memory *memory, const void *addr, size_t len
 	if (!ops || !ops->export_unit)
 		return -FI_EOPNOTSUPP;
 	ret = hmem_segment(memory, addr, len, &facts, &part);
-	if (ret != 0 || part != len)
-		return -FI_EINVAL;
+	if (ret == 0 && part != len) {
+		HM_WARN(FI_LOG_MR, "%zu bytes at %p are not of one allocation", len, addr);
+		ret = -FI_EINVAL;
+	}
+	if (ret != 0)
+		return ret;
 	pthread_mutex_lock(&lock);
 	d = find(ops, memory->device, facts.id, flags, at, len);
 	if (d) {

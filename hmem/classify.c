@@ -269,6 +269,7 @@ int hmem_segment(const struct hmem_memory *memory, const void *addr, size_t len,
 {
 	const struct hmem_ops *ops = hmem_get(memory->iface);
 	uint64_t at = (uintptr_t)addr, left;
+	int ret;
 
 	if (!ops || memory->iface == FI_HMEM_SYSTEM || !memory->range_known) {
 		*facts = (struct hmem_facts){ .device = memory->device,
@@ -278,8 +279,14 @@ int hmem_segment(const struct hmem_memory *memory, const void *addr, size_t len,
 		*part = len;
 		return 0;
 	}
-	if (ops->look(addr, facts) != 0)
+	ret = ops->look(addr, facts);
+	if (ret == -FI_ENOENT) {
+		HM_WARN(FI_LOG_MR, "%p is no memory of %s any more", addr,
+			hmem_name(memory->iface));
 		return -FI_EINVAL;
+	}
+	if (ret != 0)
+		return ret;
 	left = facts->base + facts->len - at;
 	*part = left < len ? left : len;
 	return 0;

@@ -147,7 +147,8 @@ int hmem_classify(const void *addr, size_t len, struct hmem_memory *memory);
 int hmem_classify_as(enum fi_hmem_iface iface, int device, uint64_t flags, const void *addr,
 		     size_t len, struct hmem_memory *memory);
 /* One segment after the other of a classified range: the part of [addr, addr + len) that is in the
- * allocation at addr, and that allocation.  -FI_EINVAL: nothing is there any more. */
+ * allocation at addr, and that allocation.  -FI_EINVAL: nothing is there any more; or the driver's error;
+ * with one log line. */
 int hmem_segment(const struct hmem_memory *memory, const void *addr, size_t len,
 		 struct hmem_facts *facts, size_t *part);
 

@@ -28,6 +28,8 @@ struct emu_accel_hooks {
 	 */
 	int (*peek)(const void *addr, void *out, size_t len);
 	int (*poke)(void *addr, const void *in, size_t len);
+	/* As fail, and so does every call of the name after it, until fail takes it back with nth 0. */
+	void (*fail_on)(const char *name, unsigned int nth, int code);
 };
 
 #endif

@@ -175,6 +175,12 @@ static void fail_all(const char *name, unsigned int nth, int code)
 		drivers[i].hooks->fail(name, nth, code);
 }
 
+static void fail_on_all(const char *name, unsigned int nth, int code)
+{
+	for (uint32_t i = 0; i < driver_count; i++)
+		drivers[i].hooks->fail_on(name, nth, code);
+}
+
 static unsigned long calls_all(const char *name)
 {
 	unsigned long n = 0;
@@ -258,7 +264,8 @@ static const struct emu_accel_hooks *hooks(void)
 						    .list = list_all,
 						    .name = name_any,
 						    .peek = peek,
-						    .poke = poke };
+						    .poke = poke,
+						    .fail_on = fail_on_all };
 
 	for (uint32_t i = 0; i < driver_count; i++)
 		if (!drivers[i].hooks)

@@ -13,6 +13,7 @@ struct call {
 	char name[48];
 	unsigned long made;
 	unsigned long fails_at; /* the value of made that fails; 0: none */
+	bool on;		/* and all after it */
 	int code;
 };
 
@@ -38,7 +39,7 @@ static struct call *call_of(const char *name)
 	return &calls[i];
 }
 
-static void fail(const char *name, unsigned int nth, int code)
+static void set_failure(const char *name, unsigned int nth, int code, bool on)
 {
 	struct call *call;
 
@@ -46,7 +47,18 @@ static void fail(const char *name, unsigned int nth, int code)
 	call = call_of(name);
 	call->fails_at = nth ? call->made + nth : 0;
 	call->code = code;
+	call->on = on;
 	pthread_mutex_unlock(&lock);
+}
+
+static void fail(const char *name, unsigned int nth, int code)
+{
+	set_failure(name, nth, code, false);
+}
+
+static void fail_on(const char *name, unsigned int nth, int code)
+{
+	set_failure(name, nth, code, true);
 }
 
 static const char *setting_text(const char *suffix)
@@ -74,9 +86,10 @@ static void read_environment(void)
 static int count(struct call *call)
 {
 	call->made++;
-	if (call->made != call->fails_at)
+	if (call->fails_at == 0 || call->made < call->fails_at)
 		return 0;
-	call->fails_at = 0;
+	if (!call->on)
+		call->fails_at = 0;
 	return call->code;
 }
 
@@ -204,4 +217,5 @@ __attribute__((visibility("default"))) const struct emu_accel_hooks emu_accel_ho
 	.name = call_name,
 	.peek = peek,
 	.poke = poke,
+	.fail_on = fail_on,
 };

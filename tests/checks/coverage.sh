@@ -71,4 +71,22 @@ if [ -n "$unknown" ]; then
 	exit 1
 fi
 echo "[       OK ] coverage_names_are_requirements"
+
+# tests/README.md has a line for each field note, and names tests that there are.
+wrong=$(
+	sed -n 's/^\(FN-[0-9]*\)	.*/\1/p' "$root/tests/requirements.txt" | while read -r id; do
+		grep -q "^| $id |" "$root/tests/README.md" || echo "tests/README.md has no line for $id"
+	done
+	grep '^| FN-' "$root/tests/README.md" | grep -oE '`[a-z0-9_]*fn_[0-9]{2}_[a-z0-9_]*`' | tr -d '`' |
+		sort -u | while read -r name; do
+		grep -rqw --include='*.c' --include='*.sh' -e "$name" "$root/tests" ||
+			echo "tests/README.md names $name, which is no test"
+	done
+)
+if [ -n "$wrong" ]; then
+	printf '%s\n' "$wrong"
+	echo "[  FAILED  ] coverage_field_notes_have_tests"
+	exit 1
+fi
+echo "[       OK ] coverage_field_notes_have_tests"
 exit $status

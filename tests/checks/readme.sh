@@ -183,7 +183,7 @@ profiles()
 files()
 {
 	status=0
-	for text in README.md CONTRIBUTING.md CHANGELOG.md tests/bench/RESULTS.md; do
+	for text in README.md CONTRIBUTING.md CHANGELOG.md tests/README.md tests/bench/RESULTS.md; do
 		[ -s "$root/$text" ] || {
 			echo "there is no $text"
 			status=1

@@ -26,10 +26,7 @@ static const struct hmem_ops *common(const struct hmem_place *dst, const struct 
 /* A driver that is handed host memory that is not there may crash; ours to find out before. */
 static int check_host(const struct hmem_place *place, size_t len, bool write)
 {
-	if (place->device != HMEM_NO_DEVICE)
-		return 0;
-	hm_guard_install(); /* which a domain without the software NIC has not done */
-	return hm_guard_probe(place->addr, len, write);
+	return place->device != HMEM_NO_DEVICE ? 0 : hm_guard_probe(place->addr, len, write);
 }
 
 static int bounce(const struct hmem_place *dst, const struct hmem_place *src, size_t len)
@@ -65,6 +62,8 @@ static int prepare(const struct hmem_place *dst, const struct hmem_place *src, s
 {
 	int ret;
 
+	/* which a program without an endpoint or a domain of the software NIC has not done */
+	hm_guard_install();
 	*ops = common(dst, src);
 	if (*ops == &hmem_system)
 		return 0;

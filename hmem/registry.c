@@ -12,6 +12,16 @@
 #include "core/base/params.h"
 #include "hmem/hmem.h"
 
+/*
+ * The numbers of an interface's devices.  A driver may come to know more of them, as Neuron's once it is
+ * started: then there is another list, and the one before stays for who reads it just now.
+ */
+struct ids {
+	struct ids *before;
+	size_t count;
+	int id[];
+};
+
 /* An interface and what became of it; ready is written last, status and error before it. */
 struct slot {
 	struct hmem_ops *ops;
@@ -19,7 +29,7 @@ struct slot {
 	struct hmem_status status;
 	int error;
 	atomic_bool tried;
-	_Atomic(int *) ids; /* of its devices, which do not change; NULL: not asked for yet */
+	_Atomic(struct ids *) ids; /* NULL: not asked for yet */
 };
 
 static struct slot slots[HMEM_IFACES] = {
@@ -161,42 +171,57 @@ int hmem_error(enum fi_hmem_iface iface)
 	return slot ? slot->error : -FI_EINVAL;
 }
 
-/* A driver is asked for all that it says of a device once: it may take long (a window's free bytes). */
-static int *ask_ids(const struct hmem_ops *ops, size_t count)
+/*
+ * A driver is asked for all that it says of a device once: it may take long (a window's free bytes).  One
+ * that does not answer for a device is asked again the next time: *all is false.
+ */
+static struct ids *ask_ids(const struct hmem_ops *ops, size_t count, bool *all)
 {
-	int *ids = calloc(count ? count : 1, sizeof(*ids));
+	struct ids *ids = malloc(sizeof(*ids) + count * sizeof(ids->id[0]));
 	struct hmem_device device;
 
-	for (size_t i = 0; ids && i < count; i++)
-		ids[i] = ops->device_info(i, &device) == 0 ? device.id : HMEM_NO_DEVICE;
+	*all = true;
+	if (!ids)
+		return NULL;
+	ids->count = count;
+	for (size_t i = 0; i < count; i++) {
+		bool told = ops->device_info(i, &device) == 0;
+
+		ids->id[i] = told ? device.id : HMEM_NO_DEVICE;
+		*all &= told;
+	}
 	return ids;
+}
+
+static bool lists(const struct ids *ids, int id)
+{
+	for (size_t i = 0; i < ids->count; i++)
+		if (ids->id[i] == id)
+			return true;
+	return false;
 }
 
 bool hmem_has_device(enum fi_hmem_iface iface, int id)
 {
 	struct slot *slot = slot_tried(iface);
+	struct ids *ids, *fresh;
 	size_t count;
-	int *ids;
+	bool all, found;
 
 	if (!slot || slot->error != 0 || id == HMEM_NO_DEVICE)
 		return false;
 	count = slot->ops->device_count();
 	ids = atomic_load_explicit(&slot->ids, memory_order_acquire);
-	if (!ids) {
-		int *none = NULL;
-
-		ids = ask_ids(slot->ops, count);
-		if (!ids)
-			return false;
-		if (!atomic_compare_exchange_strong(&slot->ids, &none, ids)) {
-			free(ids);
-			ids = none;
-		}
-	}
-	for (size_t i = 0; i < count; i++)
-		if (ids[i] == id)
-			return true;
-	return false;
+	if (ids && ids->count >= count)
+		return lists(ids, id);
+	fresh = ask_ids(slot->ops, count, &all);
+	if (!fresh)
+		return false;
+	found = lists(fresh, id);
+	fresh->before = ids;
+	if (!all || !atomic_compare_exchange_strong(&slot->ids, &ids, fresh))
+		free(fresh);
+	return found;
 }
 
 const struct hmem_status *hmem_tried(enum fi_hmem_iface iface)

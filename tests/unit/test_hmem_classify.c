@@ -6,6 +6,8 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 #include <cmocka.h>
 
 #include <rdma/fi_errno.h>
@@ -20,6 +22,8 @@
 static struct hmem_facts pieces[4];
 static size_t piece_count;
 static int look_error; /* instead of any answer */
+static size_t devices = 2;
+static int info_error; /* instead of telling of device 1 */
 
 static int fake_start(struct hmem_status *status)
 {
@@ -27,15 +31,17 @@ static int fake_start(struct hmem_status *status)
 	return 0;
 }
 
-static size_t two(void)
+static size_t fake_count(void)
 {
-	return 2;
+	return devices;
 }
 
 static int fake_info(size_t index, struct hmem_device *device)
 {
 	*device = (struct hmem_device){ .id = (int)index };
-	return index < 2 ? 0 : -FI_ENODEV;
+	if (index == 1 && info_error)
+		return info_error;
+	return index < devices ? 0 : -FI_ENODEV;
 }
 
 static int fake_look(const void *addr, struct hmem_facts *facts)
@@ -182,6 +188,46 @@ static void fn_15_never_taken_for_host_memory(void **state)
 	assert_int_equal(memory.device, HMEM_NO_DEVICE);
 }
 
+/* A driver that fails for a device once has it all the same. */
+static void attr_02_devices_that_did_not_answer(void **state)
+{
+	(void)state;
+	info_error = -FI_EIO;
+	assert_false(hmem_has_device(FI_HMEM_CUDA, 1));
+	assert_true(hmem_has_device(FI_HMEM_CUDA, 0));
+	info_error = 0;
+	assert_true(hmem_has_device(FI_HMEM_CUDA, 1));
+	assert_false(hmem_has_device(FI_HMEM_CUDA, 2));
+	assert_false(hmem_has_device(FI_HMEM_CUDA, HMEM_NO_DEVICE));
+}
+
+/* A driver that knows more devices once it is started. */
+static void attr_02_devices_that_appear(void **state)
+{
+	(void)state;
+	assert_false(hmem_has_device(FI_HMEM_CUDA, 40));
+	devices = 41;
+	assert_true(hmem_has_device(FI_HMEM_CUDA, 40));
+	assert_true(hmem_has_device(FI_HMEM_CUDA, 1));
+	assert_false(hmem_has_device(FI_HMEM_CUDA, 41));
+	devices = 2;
+}
+
+/* As the first in this process that needs it: no endpoint has made faults an error yet. */
+static void fn_15_copy_of_what_is_not_mapped(void **state)
+{
+	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	char *gone = mmap(NULL, page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), here[16];
+	struct hmem_place there = { gone, FI_HMEM_SYSTEM, HMEM_NO_DEVICE };
+	struct hmem_place mine = { here, FI_HMEM_SYSTEM, HMEM_NO_DEVICE };
+
+	(void)state;
+	assert_ptr_not_equal(gone, MAP_FAILED);
+	assert_int_equal(hmem_copy(&mine, &there, sizeof(here)), -FI_EFAULT);
+	assert_int_equal(hmem_copy(&there, &mine, sizeof(here)), -FI_EFAULT);
+	munmap(gone, page);
+}
+
 static void attr_02_named(void **state)
 {
 	struct hmem_memory memory;
@@ -246,13 +292,16 @@ int main(void)
 		cmocka_unit_test(fn_08_segments),
 		cmocka_unit_test(fn_09_no_range),
 		cmocka_unit_test(fn_15_never_taken_for_host_memory),
+		cmocka_unit_test(attr_02_devices_that_did_not_answer),
 		cmocka_unit_test(attr_02_named),
 		cmocka_unit_test(flag_03_04),
 		cmocka_unit_test(hmem_02_status),
+		cmocka_unit_test(attr_02_devices_that_appear),
+		cmocka_unit_test(fn_15_copy_of_what_is_not_mapped),
 	};
 
 	hmem_cuda.start = fake_start;
-	hmem_cuda.device_count = two;
+	hmem_cuda.device_count = fake_count;
 	hmem_cuda.device_info = fake_info;
 	hmem_cuda.look = fake_look;
 	hmem_rocr.start = fails_to_start;

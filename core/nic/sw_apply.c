@@ -2,8 +2,9 @@
 /*
  * Atomics of the software NIC applied to memory.
  *
- * Host memory is worked on in place.  What is a device's is fetched, worked on and put back, under one
- * lock: atomic among the software NIC's own operations, not against the device's or the program's.
+ * A target in host memory is worked on in place, wherever the operands are.  One of a device is fetched,
+ * worked on and put back, under one lock: atomic among the software NIC's own operations, not against the
+ * device's or the program's.
  */
 #include <pthread.h>
 #include <stdint.h>
@@ -136,14 +137,35 @@ static void skip_bytes(struct sw_cursor *cursor, size_t len)
 	}
 }
 
+/* The target's bytes: in place where the host reaches them, else a copy in room. */
+static enum hmreg_error open_target(struct sw_cursor *target, char *room, size_t len, void **at)
+{
+	struct sw_piece piece = sw_cursor_at(target, &len);
+
+	*at = room;
+	if (piece.device != HMEM_NO_DEVICE)
+		return fetch(*target, room, len);
+	*at = piece.at;
+	return HMREG_OK;
+}
+
+/* The target moves on.  What is only read is not put back, over what the device wrote meanwhile. */
+static enum hmreg_error close_target(const struct nic_wr *wr, struct sw_cursor *target, char *room,
+				     size_t len)
+{
+	if (target->piece->device != HMEM_NO_DEVICE && wr->atomic_op != FI_ATOMIC_READ)
+		return store(target, room, len);
+	target->offset += len;
+	return HMREG_OK;
+}
+
 static enum hmreg_error apply_step(const struct nic_wr *wr, struct sw_cursor op[3],
 				   struct sw_cursor *target, size_t len)
 {
 	_Alignas(16) char dst[ROOM], src[ROOM], result[ROOM], compare[ROOM];
 	struct apply a = apply_of(wr, len);
-	enum hmreg_error why = fetch(*target, dst, len);
+	enum hmreg_error why = open_target(target, dst, len, &a.dst);
 
-	a.dst = dst;
 	a.src = op[0].count ? src : NULL;
 	a.result = op[1].count ? result : NULL;
 	a.compare = op[2].count ? compare : NULL;
@@ -156,7 +178,7 @@ static enum hmreg_error apply_step(const struct nic_wr *wr, struct sw_cursor op[
 	if (why == HMREG_OK)
 		why = store(&op[1], result, len);
 	if (why == HMREG_OK)
-		why = store(target, dst, len);
+		why = close_target(wr, target, dst, len);
 	skip_bytes(&op[0], len);
 	skip_bytes(&op[2], len);
 	return why;
@@ -166,16 +188,19 @@ static enum hmreg_error apply_fetched(const struct nic_wr *wr, struct sw_cursor 
 				      const struct sw_piece *dst)
 {
 	struct sw_cursor target = { .piece = dst, .count = 1 };
+	bool on_device = dst->device != HMEM_NO_DEVICE;
 	enum hmreg_error why = HMREG_OK;
 
-	pthread_mutex_lock(&device_lock);
+	if (on_device)
+		pthread_mutex_lock(&device_lock);
 	for (size_t left = dst->len; left > 0 && why == HMREG_OK;) {
 		size_t n = left < ROOM ? left : ROOM;
 
 		why = apply_step(wr, op, &target, n);
 		left -= n;
 	}
-	pthread_mutex_unlock(&device_lock);
+	if (on_device)
+		pthread_mutex_unlock(&device_lock);
 	return why;
 }
 

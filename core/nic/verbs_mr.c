@@ -59,7 +59,7 @@ static uint32_t region_flags(const struct verbs_domain *domain,
 
 	if (req->dmabuf)
 		flags |= VERBS_REGION_DMABUF; /* its exporter tells the driver when pages move */
-	else if (domain->on_demand)
+	else if (domain->on_demand && !req->peer_memory) /* which has no pages to be asked for */
 		flags |= VERBS_REGION_ON_DEMAND;
 	if (!(req->flags & HMREG_MR_RELAXED_ORDERING))
 		return flags;
@@ -344,6 +344,31 @@ static bool touches(const struct verbs_part *part, const struct iovec *iov, size
 	return false;
 }
 
+/*
+ * Is the part of host memory?  A dma-buf has its pages, wherever it is mapped; but segments of the host
+ * may be beside exported ones.
+ */
+static bool on_host(const struct nic_region *region, const struct verbs_part *part)
+{
+	const struct nic_region_ext *ext = region->ext;
+
+	if (!(verbs_region_of(region)->flags & VERBS_REGION_DMABUF))
+		return true;
+	if (!ext || !ext->iov || !ext->path)
+		return false;
+	for (size_t i = 0; i < ext->iov_count; i++)
+		if (part->addr - (uintptr_t)ext->iov[i].iov_base < ext->iov[i].iov_len)
+			return ext->places[i].iface == FI_HMEM_SYSTEM;
+	return false;
+}
+
+/* Parts whose pinned pages may be others now. */
+static bool is_stale(const struct nic_region *region, const struct verbs_part *part,
+		     const struct iovec *iov, size_t count)
+{
+	return touches(part, iov, count) && on_host(region, part);
+}
+
 /* Why pinned pages of this domain cannot be exchanged; NULL: they can. */
 static const char *cannot_repin(const struct verbs_domain *domain)
 {
@@ -354,38 +379,45 @@ static const char *cannot_repin(const struct verbs_domain *domain)
 	return NULL;
 }
 
-int verbs_region_refresh(struct nic_region *region, const struct iovec *iov, size_t count)
+static int refresh_pinned(struct nic_region *region, const struct iovec *iov, size_t count)
 {
 	struct verbs_domain *domain = verbs_domain_of(region->domain);
 	struct verbs_region *mine = verbs_region_of(region);
 	size_t parts = mine->parts ? mine->parts->count : 1;
-	const char *why;
+	const char *why = cannot_repin(domain);
 	int ret = 0;
 
-	if (mine->flags & VERBS_REGION_DMABUF)
-		return 0; /* its pages are its own, wherever it is mapped */
-	if (mine->flags & VERBS_REGION_ON_DEMAND) {
-		if (!(domain->device->can & HMREG_CAN_PREFETCH))
-			return 0;
-		for (size_t i = 0; i < count && ret == 0; i++)
-			ret = prefetch(region, &iov[i]);
-		return ret;
-	}
-	why = cannot_repin(domain);
-	if (why) {
-		HM_WARN(FI_LOG_MR, "%s: %s; close the region and register it anew",
-			domain->device->name, why);
-		return -FI_ENOSYS;
-	}
 	for (size_t i = 0; i < parts && ret == 0; i++) {
 		struct verbs_part *part = mine->parts ? &mine->parts->part[i] : &mine->one;
 
-		if (!part->mr) {
-			HM_WARN(FI_LOG_MR, "a part of the region is gone: it is half closed");
-			ret = -FI_ENOENT;
-		} else if (touches(part, iov, count)) {
-			ret = repin(region, part);
+		if (!is_stale(region, part, iov, count))
+			continue;
+		if (why) {
+			HM_WARN(FI_LOG_MR, "%s: %s; close the region and register it anew",
+				domain->device->name, why);
+			return -FI_ENOSYS;
 		}
+		if (part->mr)
+			ret = repin(region, part);
+		else
+			ret = -FI_ENOENT;
+		if (ret == -FI_ENOENT)
+			HM_WARN(FI_LOG_MR, "a part of the region is gone: it is half closed");
 	}
+	return ret;
+}
+
+int verbs_region_refresh(struct nic_region *region, const struct iovec *iov, size_t count)
+{
+	struct verbs_domain *domain = verbs_domain_of(region->domain);
+	struct verbs_region *mine = verbs_region_of(region);
+	int ret = 0;
+
+	if (!(mine->flags & VERBS_REGION_ON_DEMAND))
+		return refresh_pinned(region, iov, count);
+	if (!(domain->device->can & HMREG_CAN_PREFETCH))
+		return 0;
+	for (size_t i = 0; i < count && ret == 0; i++)
+		ret = prefetch(region, &iov[i]);
 	return ret;
 }

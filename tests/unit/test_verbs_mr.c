@@ -185,6 +185,27 @@ static void mode_06_on_demand_pages_of_host_memory(void **state)
 	dereg(&r);
 }
 
+/* Pages of a device are not the process's: nobody would bring them in when they are asked for. */
+static void fn_22_peer_memory_is_pinned(void **state)
+{
+	struct iovec iov = { (void *)ADDR, 64 };
+	struct nic_region_request req = {
+		.iov = &iov, .iov_count = 1, .access = ALL, .peer_memory = true
+	};
+	struct hmreg_region_info info;
+
+	(void)state;
+	stub_domain.on_demand = true;
+	r.region = (struct nic_region){
+		.domain = &stub_domain.domain, .base = ADDR, .len = 64, .access = (uint32_t)ALL
+	};
+	assert_int_equal(verbs_region_register(&r.region, &req), 0);
+	assert_false(stub_asked[0]->access & IBV_ACCESS_ON_DEMAND);
+	assert_int_equal(verbs_region_info(&r.region, &info), 0);
+	assert_int_equal(info.state, 0);
+	dereg(&r);
+}
+
 static void flag_06_single_use_cannot_be_kept(void **state)
 {
 	(void)state;
@@ -388,6 +409,35 @@ static void api_15_dmabufs_keep_their_pages(void **state)
 	dereg(&r);
 }
 
+/* Host memory beside exported memory in one region: only its pages may be others now. */
+static void api_15_host_segments_of_a_mixed_region(void **state)
+{
+	struct iovec iov[2] = { { (void *)BASE, 4096 }, { (void *)ADDR, 100 } };
+	struct nic_place places[2] = { { .iface = FI_HMEM_CUDA }, { .iface = FI_HMEM_SYSTEM } };
+	struct nic_region_ext ext = {
+		.iov_count = 2, .iov = iov, .places = places, .path = HMREG_PATH_DMABUF
+	};
+	struct fi_mr_dmabuf files[2] = { { .fd = 5, .len = 4096, .base_addr = (void *)BASE },
+					 { .fd = -1, .len = 100, .base_addr = (void *)ADDR } };
+	struct nic_region_request req = { .iov = iov, .iov_count = 2, .dmabuf = files };
+
+	(void)state;
+	r.region = (struct nic_region){ .domain = &stub_domain.domain,
+					.base = BASE,
+					.len = 4196,
+					.access = (uint32_t)ALL,
+					.ext = &ext };
+	assert_int_equal(verbs_region_register(&r.region, &req), 0);
+	assert_int_equal(refresh(BASE, 4096), 0);
+	assert_told(refresh(ADDR, 1), -FI_ENOSYS, "stub0");
+	stub_device.can = HMREG_CAN_REREG;
+	assert_int_equal(refresh(BASE, 4096), 0);
+	assert_int_equal(stub_rereged, 0);
+	assert_int_equal(refresh(ADDR + 99, 1), 0);
+	assert_int_equal(stub_rereged, 1);
+	dereg(&r);
+}
+
 /* ---- local buffers without a descriptor ---- */
 
 static void mode_03_a_local_buffer(void **state)
@@ -497,6 +547,7 @@ int main(void)
 		CASE(mode_02_offsets_by_a_small_iova),
 		CASE(reg_08_fn_35_relaxed_ordering_is_asked_for),
 		CASE(mode_06_on_demand_pages_of_host_memory),
+		CASE(fn_22_peer_memory_is_pinned),
 		CASE(flag_06_single_use_cannot_be_kept),
 		CASE(reg_06_dmabuf_addresses),
 		CASE(close_of_a_busy_region_changes_nothing),
@@ -505,6 +556,7 @@ int main(void)
 		CASE(api_15_on_demand_pages_need_no_refresh),
 		CASE(api_15_pinned_pages_are_exchanged),
 		CASE(api_15_dmabufs_keep_their_pages),
+		CASE(api_15_host_segments_of_a_mixed_region),
 		CASE(mode_03_a_local_buffer),
 		CASE(mode_09_a_local_buffer_in_a_dmabuf),
 		CASE(mode_09_descriptors_where_they_are_asked_for),

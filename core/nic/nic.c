@@ -197,6 +197,18 @@ bool nic_region_holds(const struct nic_region *region, uint64_t addr, uint64_t l
 	return false;
 }
 
+bool nic_region_on_host(const struct nic_region *region, uint64_t addr)
+{
+	const struct nic_region_ext *ext = region->ext;
+
+	if (!ext || !ext->places)
+		return true;
+	for (size_t i = 0; ext->iov && i < ext->iov_count; i++)
+		if (addr - (uintptr_t)ext->iov[i].iov_base < ext->iov[i].iov_len)
+			return ext->places[i].iface == FI_HMEM_SYSTEM;
+	return false; /* all of it is one device's, or a dma-buf */
+}
+
 /* access 0 at registration: the NIC may read the memory for this side's own operations, no more. */
 static uint64_t granted(const struct nic_region *region)
 {

@@ -402,6 +402,11 @@ int nic_port_missing(const char *domain_name);
 
 /* Is [addr, addr + len) inside one segment of the region? */
 bool nic_region_holds(const struct nic_region *region, uint64_t addr, uint64_t len);
+/*
+ * Is the byte at addr, which the region holds, in a segment that is host memory at that address?  Its pages may
+ * be others later; those of a device or a dma-buf are not.
+ */
+bool nic_region_on_host(const struct nic_region *region, uint64_t addr);
 
 /*
  * Reference the region that desc names for a local access: it must be a live region of this domain,

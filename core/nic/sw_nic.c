@@ -224,15 +224,22 @@ static int sw_region_info(const struct nic_region *region, struct hmreg_region_i
 
 /*
  * The software NIC keeps no translation, so the new pages are reached anyway; what is left to do is
- * to find out that there are some where the agreed mode wants them.
+ * to find out that there are some where the agreed mode wants them.  A device's memory and a dma-buf do not
+ * change their pages unseen.
  */
 static int sw_region_refresh(struct nic_region *region, const struct iovec *iov, size_t count)
 {
 	if (!(region->domain->mr_mode & (FI_MR_ALLOCATED | FI_MR_MMU_NOTIFY)))
 		return 0;
-	if (region->ext && region->ext->places)
-		return 0; /* neither a device's memory nor a dma-buf changes its pages unseen */
-	return check_mapped(region, iov, count);
+	for (size_t i = 0; i < count; i++) {
+		int ret = nic_region_on_host(region, (uintptr_t)iov[i].iov_base)
+				  ? check_mapped(region, &iov[i], 1)
+				  : 0;
+
+		if (ret != 0)
+			return ret;
+	}
+	return 0;
 }
 
 /* ---- addresses ---- */

@@ -350,16 +350,9 @@ static bool touches(const struct verbs_part *part, const struct iovec *iov, size
  */
 static bool on_host(const struct nic_region *region, const struct verbs_part *part)
 {
-	const struct nic_region_ext *ext = region->ext;
-
 	if (!(verbs_region_of(region)->flags & VERBS_REGION_DMABUF))
 		return true;
-	if (!ext || !ext->iov || !ext->path)
-		return false;
-	for (size_t i = 0; i < ext->iov_count; i++)
-		if (part->addr - (uintptr_t)ext->iov[i].iov_base < ext->iov[i].iov_len)
-			return ext->places[i].iface == FI_HMEM_SYSTEM;
-	return false;
+	return region->ext && nic_region_on_host(region, part->addr);
 }
 
 /* Parts whose pinned pages may be others now. */

@@ -4,8 +4,13 @@
 #include <stddef.h>
 #include <setjmp.h>
 #include <stdint.h>
+#include <sys/mman.h>
+#include <unistd.h>
 #include <cmocka.h>
 
+#include "core/base/guard.h"
+#include "core/nic/sw_nic.h"
+#include "hmem/hmem.h"
 #include "tests/unit/fake_nic.h"
 #include "tests/unit/warnings.h"
 
@@ -208,6 +213,31 @@ static void mode_03_without_desc(void **state)
 	domain.mr_mode = 0;
 }
 
+/* The software NIC asks whether the host's segments are there, and the device's driver nothing. */
+static void api_15_host_segments_of_a_mixed_region(void **state)
+{
+	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	char *gone = mmap(NULL, page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct iovec iov[3] = { { gone, page }, { (void *)0x500000000000, 64 }, { memory, 8 } };
+	struct nic_place places[3] = { { .iface = FI_HMEM_SYSTEM, .device = HMEM_NO_DEVICE },
+				       { .iface = FI_HMEM_CUDA },
+				       { .iface = FI_HMEM_SYSTEM, .device = HMEM_NO_DEVICE } };
+	struct nic_region_ext ext = { .iov_count = 3, .iov = iov, .places = places };
+	struct nic_domain strict = { .mr_mode = FI_MR_ALLOCATED };
+	struct nic_region region = { .domain = &strict, .base = (uintptr_t)gone, .ext = &ext };
+
+	(void)state;
+	assert_ptr_not_equal(gone, MAP_FAILED);
+	assert_int_equal(sw_nic_ops.region_refresh(&region, &iov[1], 2), 0);
+	assert_refused(sw_nic_ops.region_refresh(&region, iov, 1), -FI_EFAULT);
+	assert_true(nic_region_on_host(&region, (uintptr_t)memory + 7));
+	assert_false(nic_region_on_host(&region, 0x500000000000));
+	/* a device's or a dma-buf as a whole */
+	ext = (struct nic_region_ext){ .iov_count = 1, .places = &places[2] };
+	assert_false(nic_region_on_host(&region, (uintptr_t)gone));
+	munmap(gone, page);
+}
+
 static int drop_regions(void **state)
 {
 	for (int i = 0; i < CLOSED; i++) {
@@ -226,7 +256,9 @@ int main(void)
 		cmocka_unit_test(api_08_desc_table),
 		cmocka_unit_test(api_08_desc_of_no_region),
 		cmocka_unit_test(mode_03_without_desc),
+		cmocka_unit_test(api_15_host_segments_of_a_mixed_region),
 	};
 
+	hm_guard_install();
 	return cmocka_run_group_tests(tests, make_regions, drop_regions);
 }

@@ -299,6 +299,19 @@ static int by_dmabuf(struct nic_region *region, const struct hm_mr_request *requ
 	return ret;
 }
 
+/* Is all of it memory of this one device?  Else nothing tells what a failure was about. */
+static bool is_of_one(const struct hm_mr_request *request, const struct hmem_memory *memory)
+{
+	for (size_t i = 0; i < request->nic.iov_count; i++) {
+		const struct hmem_memory *other = &request->memory[i];
+
+		if ((other->ways & HMEM_WAY_HOST) || other->iface != memory->iface ||
+		    other->device != memory->device)
+			return false;
+	}
+	return true;
+}
+
 static int by_way(struct hm_mr_domain *domain, struct nic_region *region,
 		  const struct hm_mr_request *request, const struct hmem_memory *memory,
 		  enum hm_mr_way way)
@@ -317,7 +330,7 @@ static int by_way(struct hm_mr_domain *domain, struct nic_region *region,
 			ret = by_dmabuf(region, request, 0, way == HM_MR_DMABUF_EXACT, &imported);
 	}
 	/* an export that was refused tells of this memory, not of the device and the NIC */
-	if (is_for_good(ret) && (imported || way == HM_MR_PEER))
+	if (is_for_good(ret) && (imported || way == HM_MR_PEER) && is_of_one(request, memory))
 		learn(domain, memory, 1u << way, 0);
 	return ret;
 }

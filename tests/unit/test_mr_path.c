@@ -75,10 +75,52 @@ static void hmem_01_is_named(void **state)
 	assert_non_null(strstr(why, "FI_HMEM_DISABLE_P2P"));
 }
 
+static int registered_as; /* what the NIC answers */
+
+static int fake_register(struct nic_region *region, const struct nic_region_request *req)
+{
+	(void)region, (void)req;
+	return registered_as;
+}
+
+/* What failed for one device alone is remembered, not what a region of several kinds of memory met with. */
+static void fn_22_what_is_learnt(void **state)
+{
+	static const struct nic_ops ops = { .region_register = fake_register };
+	static const struct nic_port port = { .domain_name = "fake", .ways = NIC_WAY_PEER };
+	struct nic_domain nic = { .ops = &ops, .port = &port };
+	struct hm_mr_domain domain = { .nic = &nic, .learnt_lock = PTHREAD_MUTEX_INITIALIZER };
+	struct nic_region_ext ext = { .path = 0 };
+	struct nic_region region = { .domain = &nic, .ext = &ext };
+	static struct hm_mr_request request = {
+		.nic.iov_count = 2,
+		.on_device = true,
+		.memory = { { .iface = FI_HMEM_CUDA, .ways = DEVICE_WAYS, .reason = "" },
+			    { .ways = HOST_WAYS, .reason = "" } },
+	};
+
+	(void)state;
+	registered_as = -FI_EOPNOTSUPP;
+	assert_int_equal(hm_mr_register_by_path(&domain, &region, &request), -FI_EOPNOTSUPP);
+	request.memory[1] = request.memory[0];
+	request.memory[1].device = 1;
+	assert_int_equal(hm_mr_register_by_path(&domain, &region, &request), -FI_EOPNOTSUPP);
+	request.nic.iov_count = 1;
+	registered_as = 0;
+	assert_int_equal(hm_mr_register_by_path(&domain, &region, &request), 0);
+	assert_int_equal(ext.path, HMREG_PATH_PEER_MEMORY);
+	registered_as = -FI_EOPNOTSUPP;
+	assert_int_equal(hm_mr_register_by_path(&domain, &region, &request), -FI_EOPNOTSUPP);
+	registered_as = 0;
+	assert_int_equal(hm_mr_register_by_path(&domain, &region, &request), -FI_EOPNOTSUPP);
+	hm_mr_learnt_free(&domain);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(fn_22_table),
+		cmocka_unit_test(fn_22_what_is_learnt),
 		cmocka_unit_test(hmem_01_is_named),
 	};
 

@@ -155,8 +155,10 @@ int hmem_classify(const void *addr, size_t len, struct hmem_memory *memory)
 {
 	struct hmem_facts facts;
 
-	if (len == 0 || hm_wraps((uintptr_t)addr, len))
+	if (len == 0 || hm_wraps((uintptr_t)addr, len)) {
+		HM_WARN(FI_LOG_MR, "[%p, +%zu) is no range of memory", addr, len);
 		return -FI_EINVAL;
+	}
 	for (int i = FI_HMEM_SYSTEM + 1; i < HMEM_IFACES; i++) {
 		const struct hmem_ops *ops = hmem_get((enum fi_hmem_iface)i);
 		int ret = ops ? ops->look(addr, &facts) : -FI_ENOENT;

@@ -183,6 +183,8 @@ static void fn_15_never_taken_for_host_memory(void **state)
 	look_error = -FI_EIO;
 	assert_int_equal(hmem_classify(at(0), 16, &memory), -FI_EIO);
 	look_error = 0;
+	assert_refused(hmem_classify(at(0), 0, &memory), -FI_EINVAL);
+	assert_refused(hmem_classify(at(0), SIZE_MAX, &memory), -FI_EINVAL);
 	assert_int_equal(hmem_classify(at(0x10000), 16, &memory), 0);
 	assert_int_equal(memory.kind, HMEM_HOST);
 	assert_int_equal(memory.device, HMEM_NO_DEVICE);

@@ -351,14 +351,15 @@ static void device_pci(rocr_agent agent, char pci[16])
 
 static int device_info(size_t index, struct hmem_device *out)
 {
-	struct rocr_device *device = &rocr_world.devices[index];
 	struct hmem_device info = { .id = (int)index };
+	struct rocr_device *device;
 	char text[160];
 	rocr_status refused;
 	int ret;
 
 	if (index >= rocr_world.device_count)
 		return -FI_ENODEV;
+	device = &rocr_world.devices[index];
 	ret = device_name(device->agent, info.name);
 	if (ret != 0)
 		return ret;

@@ -26,7 +26,7 @@ extern struct nrt_calls nrt;
 
 /*
  * Which device's memory is mapped at addr?  0 with *device and whether the host may load and store it,
- * or -FI_ENOENT.
+ * or -FI_ENOENT; -FI_EIO, with one log line: it cannot be found out now.
  */
 int neuron_where(const void *addr, int *device, bool *host_access);
 /* How many devices the machine has, as far as anything tells, and what one has; 0: nothing does. */

@@ -12,6 +12,7 @@
  * but logs an error for each that is not the device's, and so only confirms what a caller says.
  */
 #include <dirent.h>
+#include <errno.h>
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -20,6 +21,7 @@
 
 #include <rdma/fi_errno.h>
 
+#include "core/base/log.h"
 #include "hmem/neuron.h"
 
 #define MOST_WINDOWS 256
@@ -98,6 +100,11 @@ int neuron_mapping(const char *maps, const void *addr, int *device, bool *host_a
 	char line[512];
 	int ret = -FI_ENOENT;
 
+	if (!file && errno != ENOENT) { /* it may well be a device's: no proof of host memory */
+		HM_WARN(FI_LOG_MR, "%s: %s: nothing tells whether %p is a Neuron device's", maps,
+			strerror(errno), addr);
+		return -FI_EIO;
+	}
 	while (file && fgets(line, sizeof(line), file)) {
 		uint64_t begin, end;
 		char rights[8];

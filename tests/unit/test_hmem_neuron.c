@@ -5,6 +5,8 @@
 #include "core/base/range.h"
 #include "hmem/neuron.h"
 
+#include <sys/resource.h>
+
 static void fn_21_the_runtime_is_left_alone(void **state)
 {
 	struct hmem_status status;
@@ -254,6 +256,23 @@ static void fn_15_mappings_of_the_device(void **state)
 	assert_int_equal(neuron_mapping(path, path, &(int){ 0 }, &(bool){ 0 }), -FI_ENOENT);
 }
 
+/* Without a descriptor to spare nobody can look, which does not make it the host's. */
+static void fn_15_no_descriptor_to_look_with(void **state)
+{
+	struct rlimit limit, none;
+	int ret;
+
+	(void)state;
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
+	none = (struct rlimit){ 0, limit.rlim_max };
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+	ret = neuron_mapping("/proc/self/maps", &limit, &(int){ 0 }, &(bool){ 0 });
+	setrlimit(RLIMIT_NOFILE, &limit);
+	assert_int_equal(ret, -FI_EIO);
+	assert_int_equal(neuron_mapping("/proc/self/maps", &limit, &(int){ 0 }, &(bool){ 0 }),
+			 -FI_ENOENT);
+}
+
 /* ---- */
 
 static void copies(void **state)
@@ -308,6 +327,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(fn_01_a_thousand_exports),
 		cmocka_unit_test(fn_15_claims_are_confirmed),
 		cmocka_unit_test(fn_15_mappings_of_the_device),
+		cmocka_unit_test(fn_15_no_descriptor_to_look_with),
 		cmocka_unit_test(copies),
 		cmocka_unit_test(every_call_fails_once),
 		cmocka_unit_test(two_threads),

@@ -29,7 +29,9 @@ usage()
 	                       the other messages of this script go to standard error
 	  --server, --client HOST, --port P, --bind ADDRESS, --loop, --timeout S, --dmabuf
 	                       two processes over an RDMA device; the target's memory as a dma-buf
-	  -q, --no-progress, -l, -V, --iface KIND
+	  --iface KIND[:DEVICE], --local-iface KIND[:DEVICE]
+	                       the target's, or the initiator's, memory is of an accelerator, as in cuda:1
+	  -q, --no-progress, -l, -V
 	After the first run, "$tool --help" explains each;
 	so does the manual page man/hmreg-rma.1.
 	END
@@ -54,11 +56,12 @@ read_options()
 		-d* | --d*=*) once=yes ;;
 		--j*) json=${json:-yes} ;;
 		--se*) once=yes ;;
+		--c*=*) once=yes ;;
 		--c*) once=yes value=yes ;;
-		-l | --l* | list) once=yes moves="" ;;
+		-l | --li* | list) once=yes moves="" ;;
 		-V | --v*) once=yes moves="" json=no ;;
 		--*=*) ;;
-		--b* | --if* | --it* | --mi* | --ma* | --o* | --p* | --t*) value=yes ;;
+		--b* | --if* | --it* | --loc* | --mi* | --ma* | --o* | --p* | --t*) value=yes ;;
 		-*) ;;
 		*) once=yes ;;
 		esac

@@ -60,5 +60,32 @@ else
 	refused rma_dmabuf_that_nobody_makes 4 '/dev/udmabuf: .*/dev/dma_heap' -d sw-verbs --dmabuf
 fi
 refused rma_unknown_domain 3 nosuch -d nosuch
+
+# demo_reads WANT ARGUMENTS...: one run or several, whether bytes move, and whether the result is JSON.
+demo_reads()
+{
+	want=$1
+	shift
+	eval "$(sed -n '/^read_options()/,/^}/p' "$(dirname "$0")/../../samples/demo.sh")"
+	read_options "$@"
+	if [ "${once:-each} ${moves:-none} ${json:-table}" = "$want" ]; then
+		passed=$((passed + 1))
+		echo "[       OK ] demo_reads $*"
+	else
+		failed=$((failed + 1))
+		echo "instead of $want: ${once:-each} ${moves:-none} ${json:-table}"
+		echo "[  FAILED  ] demo_reads $*"
+	fi
+}
+
+demo_reads 'each yes table' --max 4K
+demo_reads 'each yes table' --local-iface cuda
+demo_reads 'each yes table' --iface cuda --local-iface list
+demo_reads 'each yes table' --local-iface=cuda --no-progress
+demo_reads 'yes yes json' --loop --server --json
+demo_reads 'yes none table' --list
+demo_reads 'yes none json' list --json
+demo_reads 'yes yes table' --client=198.51.100.1 -q
+demo_reads 'yes yes json' --client 198.51.100.1 --json
 printf '%d passed, %d failed\n' "$passed" "$failed"
 [ "$failed" -eq 0 ]

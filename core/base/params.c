@@ -66,9 +66,9 @@ const struct hm_param_def hm_param_table[HM_PARAM_COUNT] = {
 			    "ze, "
 			    "neuron and synapseai; a leading ^ uses all others (default: all)" },
 	[HM_PARAM_HMEM_DISABLE_P2P] = { "FI_HMEM_DISABLE_P2P", FI_PARAM_BOOL, "0",
-					"Let no NIC reach accelerator memory itself: copy it "
-					"through "
-					"host memory, or refuse it (default: 0)" },
+					"Let no NIC reach accelerator memory itself: the software "
+					"NIC copies it all the same, RDMA devices do not offer "
+					"FI_HMEM, for dma-bufs neither (default: 0)" },
 	[HM_PARAM_DMABUF_KEEP] = { "HMREG_DMABUF_KEEP", FI_PARAM_SIZE_T, "64",
 				   "Most exported dma-bufs that stay open while a region of them "
 				   "lives, so that the allocation's next region needs no export "
@@ -77,7 +77,7 @@ const struct hm_param_def hm_param_table[HM_PARAM_COUNT] = {
 				   "NICs that reach accelerator memory by its PCI window even "
 				   "where "
 				   "there is a shorter way: domain names, or interface, device and "
-				   "domain as in cuda0/mlx5_0, separated by commas (default: "
+				   "domain as in cuda:0/mlx5_0, separated by commas (default: "
 				   "none)" },
 };
 

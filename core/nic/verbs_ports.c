@@ -472,17 +472,19 @@ int verbs_port_describe(const struct nic_port *port, struct hmreg_device *out)
 	const struct verbs_port *vp = verbs_port_of(port);
 	const struct verbs_device *device = vp->device;
 	const struct ibv_device_attr *attr = &device->attr;
+	bool off = hm_param_bool(HM_PARAM_HMEM_DISABLE_P2P); /* ways_of */
 
 	out->name = port->domain_name;
 	out->kind = "verbs";
 	out->link = vp->link;
 	out->pci = device->pci;
-	out->dmabuf_reason = device->dmabuf_reason;
+	out->dmabuf_reason = off ? "FI_HMEM_DISABLE_P2P is set" : device->dmabuf_reason;
 	out->indirect_reason = device->indirect_reason;
 	out->path = device->path;
 	out->port = vp->number;
 	out->gid_index = vp->gid_index;
-	out->can = device->can | (port->no_endpoints ? 0 : HMREG_CAN_ENDPOINTS);
+	out->can = device->can & ~(off ? HMREG_CAN_DMABUF : 0);
+	out->can |= port->no_endpoints ? 0 : HMREG_CAN_ENDPOINTS;
 	out->endpoints_reason = port->no_endpoints ? port->no_endpoints : "";
 	out->mr_mode = port->mr_mode;
 	out->mr_mode_kept = port->mr_mode_kept;

@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <rdma/fi_ext_hmreg.h>
+
 #include "../common.h"
 #include "rma.h"
 
@@ -32,19 +34,72 @@ static const char *unknown_host(const char *host)
 	return NULL;
 }
 
+/* Why the NIC of info takes no dma-bufs, "" where it does. */
+static const char *why_no_dmabufs(const struct fi_info *info)
+{
+	struct hmreg_device device = { .size = sizeof(device), .dmabuf_reason = "" };
+	struct hmreg_fabric_ops *ops;
+	struct fid_fabric *fabric;
+
+	if (fi_fabric(info->fabric_attr, &fabric, NULL))
+		return "";
+	if (!fi_open_ops(&fabric->fid, HMREG_FABRIC_OPS, 0, (void **)&ops, NULL))
+		ops->device(&fabric->fid, info, &device);
+	fi_close(&fabric->fid);
+	return device.can & HMREG_CAN_DMABUF ? "" : device.dmabuf_reason;
+}
+
+static bool is_known(const char *domain)
+{
+	struct fi_info *list;
+	int ret = sample_find_registration(domain, 0, &list);
+
+	if (!ret)
+		fi_freeinfo(list);
+	return ret != -FI_ENODATA;
+}
+
+/* The end of a line: which domains there are. */
+static void print_domains(const struct rma_options *options)
+{
+	bool two = options->server || options->host;
+	const char *separator = "; there are ", *why;
+	struct fi_info *list, *info;
+
+	if (sample_find(NULL, 0, &list)) {
+		fputs("; none was found at all\n", stderr);
+		return;
+	}
+	for (info = list; info; info = info->next) {
+		if (two && is_software(info))
+			continue;
+		fprintf(stderr, "%s%s", separator, info->domain_attr->name);
+		separator = ", ";
+		why = rma_caps(options) & FI_HMEM ? why_no_dmabufs(info) : "";
+		if (*why)
+			fprintf(stderr, " (no dma-bufs: %s)", why);
+	}
+	fputs("\nhmreg-rma: `hmreg-info' tells of each device what it can do, or why not\n",
+	      stderr);
+	fi_freeinfo(list);
+}
+
 /* Say on stderr which domains there would be. */
 static void print_choices(const struct rma_options *options)
 {
 	bool two = options->server || options->host;
-	const char *separator = "; usable: ";
 	const char *why = options->host ? unknown_host(options->host) : NULL;
-	struct fi_info *list, *info;
 
 	if (why) {
 		fprintf(stderr, "hmreg-rma: host '%s': %s\n", options->host, why);
 		return;
 	}
 	fputs("hmreg-rma: ", stderr);
+	if (options->device && !is_known(options->device)) {
+		fprintf(stderr, "there is no NIC domain '%s'", options->device);
+		print_domains(options);
+		return;
+	}
 	if (options->device)
 		fprintf(stderr, "no NIC domain '%s' ", options->device);
 	else
@@ -58,19 +113,7 @@ static void print_choices(const struct rma_options *options)
 		fputs(" on dma-bufs or accelerator memory", stderr);
 	if (two && !options->device)
 		fputs(" (the software NIC works within one process only)", stderr);
-	if (sample_find(NULL, 0, &list)) {
-		fputs("; none was found at all\n", stderr);
-		return;
-	}
-	for (info = list; info; info = info->next) {
-		if (two && is_software(info))
-			continue;
-		fprintf(stderr, "%s%s", separator, info->domain_attr->name);
-		separator = ", ";
-	}
-	fputs("\nhmreg-rma: `hmreg-info' tells of each device what it can do, or why not\n",
-	      stderr);
-	fi_freeinfo(list);
+	print_domains(options);
 }
 
 /* 0 when all that was printed has gone out. */

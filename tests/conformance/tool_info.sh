@@ -75,6 +75,9 @@ capabilities_are_told()
 	HMREG_EMU_VERBS=dmabuf=0 "$tool" "$device" >"$scratch/out" || return 1
 	grep -q 'why not: .*dma-buf' "$scratch/out" &&
 		grep -q 'why not: .*provider has no such keys' "$scratch/out" || return 1
+	FI_HMEM_DISABLE_P2P=1 "$tool" "$device" >"$scratch/out" || return 1
+	grep -Eq '^  dma-buf regions +no ' "$scratch/out" &&
+		grep -q 'why not: FI_HMEM_DISABLE_P2P is set' "$scratch/out" || return 1
 	HMREG_EMU_VERBS=indirect=1,devx=0 "$tool" "$device" >"$scratch/out" || return 1
 	grep -q 'why not: the trial failed at opening it with DEVX: ' "$scratch/out" || return 1
 	HMREG_EMU_VERBS=indirect=1 "$tool" "$device" >"$scratch/out" || return 1

@@ -236,14 +236,21 @@ static int find_place(const void *addr, size_t len, struct hmem_place *place)
 	return ret;
 }
 
+static int check_fabric(struct fid *fabric)
+{
+	if (fabric && fabric->fclass == FI_CLASS_FABRIC)
+		return 0;
+	HM_WARN(FI_LOG_FABRIC, "not a fabric");
+	return -FI_EINVAL;
+}
+
 static int copy(struct fid *fabric, void *dst, const void *src, size_t len)
 {
 	struct hmem_place to, from;
-	int ret;
+	int ret = check_fabric(fabric);
 
-	(void)fabric;
-	if (len == 0)
-		return 0;
+	if (ret != 0 || len == 0)
+		return ret;
 	ret = find_place(dst, len, &to);
 	if (ret == 0)
 		ret = find_place(src, len, &from);
@@ -253,8 +260,10 @@ static int copy(struct fid *fabric, void *dst, const void *src, size_t len)
 static int count_exports(struct fid *fabric, uint64_t *made, uint64_t *shared, uint64_t *open)
 {
 	struct dmabuf_figures figures;
+	int ret = check_fabric(fabric);
 
-	(void)fabric;
+	if (ret != 0)
+		return ret;
 	dmabuf_figures(&figures);
 	if (made)
 		*made = figures.exports;

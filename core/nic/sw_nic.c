@@ -303,12 +303,12 @@ static int sw_port_describe(const struct nic_port *port, struct hmreg_device *de
 		.kind = "sw",
 		.link = "in process",
 		.pci = "",
-		.dmabuf_reason = "any file that can be mapped is taken, a dma-buf or not",
+		.dmabuf_reason = "", /* any file that can be mapped is taken */
 		.indirect_reason =
 			"regions of the software NIC have one key each, whatever they are over",
 		.path = "",
 		.gid_index = -1,
-		.can = HMREG_CAN_ATOMICS | HMREG_CAN_ENDPOINTS,
+		.can = HMREG_CAN_DMABUF | HMREG_CAN_ATOMICS | HMREG_CAN_ENDPOINTS,
 		.mr_mode = port->mr_mode,
 		.mr_mode_kept = port->mr_mode_kept,
 		.max_mr_size = port->max_msg_size,

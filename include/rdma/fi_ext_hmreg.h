@@ -94,7 +94,7 @@ struct ibv_mr;
 /* ---- devices ---- */
 
 /* struct hmreg_device.can */
-#define HMREG_CAN_DMABUF	     (1ULL << 0) /* ibv_reg_dmabuf_mr, found out by trying */
+#define HMREG_CAN_DMABUF	     (1ULL << 0) /* as a trial of ibv_reg_dmabuf_mr showed; sw maps them */
 #define HMREG_CAN_WINDOW_1	     (1ULL << 1) /* memory windows of type 1 */
 #define HMREG_CAN_WINDOW_2A	     (1ULL << 2)
 #define HMREG_CAN_WINDOW_2B	     (1ULL << 3)

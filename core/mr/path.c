@@ -267,12 +267,17 @@ static uint32_t export_flags(const struct hm_mr_domain *domain, const struct hme
 {
 	const char *list = hm_param_str(HM_PARAM_DMABUF_PCIE);
 	const char *nic = domain->nic->port->domain_name;
-	char pair[96];
+	char pair[96], colon[96];
 
 	if (!list || !*list)
 		return 0;
 	snprintf(pair, sizeof(pair), "%s%d/%s", hmem_name(memory->iface), memory->device, nic);
-	return hm_list_selects(list, nic) || hm_list_selects(list, pair) ? HMEM_EXPORT_PCIE : 0;
+	/* as the tools write a device, too */
+	snprintf(colon, sizeof(colon), "%s:%d/%s", hmem_name(memory->iface), memory->device, nic);
+	return hm_list_selects(list, nic) || hm_list_selects(list, pair) ||
+			       hm_list_selects(list, colon)
+		       ? HMEM_EXPORT_PCIE
+		       : 0;
 }
 
 /* ---- registration ---- */

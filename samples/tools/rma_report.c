@@ -72,10 +72,11 @@ void rma_report_table(FILE *out, const struct fi_info *info, const struct rma_re
 		wrong += !row->verified;
 	}
 	if (wrong)
-		fprintf(out, "\n%zu of %zu rows FAILED verification.\n", wrong, result->count);
+		fprintf(out, "\n%zu of %zu row%s FAILED verification.\n", wrong, result->count,
+			result->count == 1 ? "" : "s");
 	else
-		fprintf(out, "\n%zu rows: every byte and every guard word is right.\n",
-			result->count);
+		fprintf(out, "\n%zu row%s: every byte and every guard word is right.\n",
+			result->count, result->count == 1 ? "" : "s");
 }
 
 void rma_report_list_json(FILE *out, const struct fi_info *list)

@@ -215,6 +215,10 @@ case ${1:-} in
 	usage
 	exit 0
 	;;
+"") # before the image is built
+	usage >&2
+	exit 2
+	;;
 esac
 child= begun=115 # the letter s
 scratch=$(mktemp -d)

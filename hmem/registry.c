@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include <rdma/fi_errno.h>
 
@@ -117,16 +118,48 @@ static void fill_optional(struct hmem_ops *ops)
 
 /* ---- loading ---- */
 
+static bool is_name(const char *word, size_t len)
+{
+	static const char none[] = "none"; /* selects nothing, and is meant to */
+	bool known = len == sizeof(none) - 1 && strncasecmp(word, none, len) == 0;
+
+	for (size_t i = 0; i < HMEM_IFACES; i++) {
+		const char *name = slots[i].ops->name;
+
+		known |= strlen(name) == len && strncasecmp(word, name, len) == 0;
+	}
+	return known;
+}
+
+/* A name that is mistyped would leave an interface out, or in, without a word. */
+static void check_list(const char *list)
+{
+	const char *word;
+	size_t len;
+
+	while (list && (word = hm_list_word(&list, &len)) != NULL)
+		if (!is_name(word, len))
+			HM_WARN(FI_LOG_CORE,
+				"FI_HMEM: \"%.*s\" is none of cuda, rocr, ze, neuron, synapseai",
+				(int)len, word);
+}
+
+/* Under start_lock. */
 static void start(struct slot *slot)
 {
+	const char *list = hm_param_str(HM_PARAM_HMEM);
 	struct hmem_status *status = &slot->status;
+	static bool checked;
+
+	if (!checked)
+		check_list(list);
+	checked = true;
 
 	snprintf(status->driver, sizeof(status->driver), "%s", slot->library);
 	fill_optional(slot->ops);
-	if (slot->ops->iface != FI_HMEM_SYSTEM &&
-	    !hm_list_selects(hm_param_str(HM_PARAM_HMEM), slot->ops->name)) {
+	if (slot->ops->iface != FI_HMEM_SYSTEM && !hm_list_selects(list, slot->ops->name)) {
 		status->state = HMEM_OFF;
-		snprintf(status->reason, sizeof(status->reason), "left out by FI_HMEM");
+		snprintf(status->reason, sizeof(status->reason), "left out by FI_HMEM=%s", list);
 		slot->error = -FI_ENOSYS;
 	} else {
 		slot->error = slot->ops->start(status);

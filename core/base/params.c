@@ -64,7 +64,8 @@ const struct hm_param_def hm_param_table[HM_PARAM_COUNT] = {
 	[HM_PARAM_HMEM] = { "FI_HMEM", FI_PARAM_STRING, NULL,
 			    "Accelerator interfaces to use, separated by commas, of cuda, rocr, "
 			    "ze, "
-			    "neuron and synapseai; a leading ^ uses all others (default: all)" },
+			    "neuron and synapseai, or none; a leading ^ uses all others (default: "
+			    "all)" },
 	[HM_PARAM_HMEM_DISABLE_P2P] = { "FI_HMEM_DISABLE_P2P", FI_PARAM_BOOL, "0",
 					"Let no NIC reach accelerator memory itself: the software "
 					"NIC copies it all the same, RDMA devices do not offer "

@@ -47,6 +47,11 @@ refused rma_device_negative 2 'a number behind the colon' --local-iface cuda:-1
 export FI_HMEM='^cuda'
 refused hmem_02_rma_iface_left_out 3 'cuda cannot be used: left out by FI_HMEM' --iface cuda
 refused hmem_02_rma_local_iface_left_out 3 'cuda cannot be used: left out by FI_HMEM' --local-iface cuda:1
+export FI_HMEM=cudaa
+refused hmem_02_rma_mistyped_is_told 3 'FI_HMEM: "cudaa" is none of cuda, rocr, ze, neuron, synapseai' --iface cuda
+refused hmem_02_rma_mistyped_leaves_out 3 'cuda cannot be used: left out by FI_HMEM=cudaa' --iface cuda
+export FI_HMEM=none
+refused hmem_02_rma_none_is_a_word 3 '^hmreg-rma: cuda cannot be used: left out by FI_HMEM=none' --iface cuda
 unset FI_HMEM
 # The software NIC maps a dma-buf; where the machine makes none, the reason names both of its makers.
 if [ -w /dev/udmabuf ] || [ -r /dev/dma_heap/system ]; then

@@ -13,6 +13,7 @@
 
 #include "../common.h"
 #include "rma.h"
+#include "tool_capture.h"
 
 #define TWO_PROCESS_TIMEOUT_S 30
 
@@ -197,10 +198,14 @@ static enum rma_exit run_and_report(const struct rma_options *options, const str
 
 static enum rma_exit find_and_run(struct rma_options *options)
 {
+	struct tool_capture capture;
 	enum rma_exit status;
 	struct fi_info *info;
-	int ret = find(options, &info);
+	int ret;
 
+	tool_capture_begin(&capture);
+	ret = find(options, &info);
+	tool_capture_tell(&capture);
 	if (ret == -FI_ENODATA || ret == -FI_ENODEV || ret == -FI_EACCES) {
 		print_choices(options);
 		return RMA_EXIT_NO_NIC;
@@ -229,6 +234,7 @@ int main(int argc, char **argv)
 	case RMA_PARSE_RUN:
 		break;
 	}
+	tool_capture_setup();
 	if (options.list)
 		return list_domains(&options);
 	if (options.timeout_s)

@@ -9,7 +9,7 @@
 
 #include <rdma/fi_rma.h>
 
-#include "info_capture.h"
+#include "tool_capture.h"
 #include "info_hmem.h"
 
 #define PAGE	  4096
@@ -315,13 +315,13 @@ static void try_cell(struct info_cell *cell)
 	};
 	struct trial t = { .cell = cell };
 	struct info_check *check = &cell->check;
-	struct info_capture capture;
+	struct tool_capture capture;
 	size_t i;
 	int ret = 0, failed;
 
 	if (cell->accel)
 		t.place = cell->accel->place;
-	info_capture_begin(&capture);
+	tool_capture_begin(&capture);
 	for (i = 0; !ret && i < sizeof(steps) / sizeof(steps[0]); i++) {
 		if (steps[i].step >= INFO_STEP_WRITE && registers_only(&t))
 			break;
@@ -329,7 +329,7 @@ static void try_cell(struct info_cell *cell)
 		ret = steps[i].run(&t);
 	}
 	failed = close_trial(&t);
-	info_capture_end(&capture, check->detail, sizeof(check->detail));
+	tool_capture_end(&capture, check->detail, sizeof(check->detail));
 	if (!ret && failed)
 		check->step = INFO_STEP_CLOSE;
 	check->error = ret ? ret : failed;

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "info_capture.h"
+#include "tool_capture.h"
 
 static int find_driver(struct fid *fabric, struct hmreg_hmem_ops *ops, enum fi_hmem_iface iface,
 		       struct info_driver *driver)
@@ -101,15 +101,15 @@ static int find(const struct info_ports *ports, struct info_hmem *hmem)
 
 int info_hmem_find(const struct info_ports *ports, struct info_hmem *hmem)
 {
-	struct info_capture capture;
+	struct tool_capture capture;
 	char said[512];
 	int ret;
 
 	memset(hmem, 0, sizeof(*hmem));
 	/* why a driver does not start is told in its own place */
-	info_capture_begin(&capture);
+	tool_capture_begin(&capture);
 	ret = find(ports, hmem);
-	info_capture_end(&capture, said, sizeof(said));
+	tool_capture_end(&capture, said, sizeof(said));
 	if (ret)
 		fprintf(stderr, "%s: %s\n", sample_program, said[0] ? said : fi_strerror(-ret));
 	return ret;

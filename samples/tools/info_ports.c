@@ -15,7 +15,7 @@
 #include <rdma/fi_errno.h>
 
 #include "../common.h"
-#include "info_capture.h"
+#include "tool_capture.h"
 #include "tool_text.h"
 
 #define SYSTEM_DEVICES "/sys/class/infiniband"
@@ -106,7 +106,7 @@ static int ask(const char *name, uint32_t addr_format, uint64_t caps, struct fi_
 	       char *reason, size_t room)
 {
 	struct fi_info *hints = fi_allocinfo();
-	struct info_capture capture;
+	struct tool_capture capture;
 	int ret = -FI_ENOMEM;
 
 	*list = NULL;
@@ -121,9 +121,9 @@ static int ask(const char *name, uint32_t addr_format, uint64_t caps, struct fi_
 		if (!hints->domain_attr->name)
 			goto free_hints;
 	}
-	info_capture_begin(&capture);
+	tool_capture_begin(&capture);
 	ret = fi_getinfo(SAMPLE_API_VERSION, NULL, NULL, 0, hints, list);
-	info_capture_end(&capture, reason, room);
+	tool_capture_end(&capture, reason, room);
 free_hints:
 	fi_freeinfo(hints);
 	return ret;
@@ -290,7 +290,7 @@ int info_ports_find(const char *name, struct info_ports *ports)
 
 	memset(ports, 0, sizeof(*ports));
 	ports->all = !name;
-	info_capture_setup();
+	tool_capture_setup();
 	ret = find(name, FI_FORMAT_UNSPEC, ports, &ports->list[0], reason[0], sizeof(reason[0]));
 	if (!ret)
 		ret = find(name, FI_SOCKADDR_IN6, ports, &ports->list[1], reason[1],

@@ -20,6 +20,7 @@
 #include "rma_ops.h"
 #include "rma_target.h"
 #include "rma_time.h"
+#include "tool_capture.h"
 
 #define SIZE_FACTOR 8
 #define ROUND_BYTES ((size_t)16 << 20) /* about what all rounds of a kind move at one size */
@@ -201,7 +202,7 @@ static int run_kind(struct bench *s, enum rma_kind kind, size_t size, struct rma
 /* ---- one size ---- */
 
 /* Register both buffers for this size and take the target's key. */
-static int open_regions(struct bench *s, size_t size)
+static int register_both(struct bench *s, size_t size)
 {
 	int ret = rma_buffer_register(&s->local, &s->initiator, size, FI_READ | FI_WRITE,
 				      &s->path.data_mr);
@@ -213,6 +214,18 @@ static int open_regions(struct bench *s, size_t size)
 		return ret;
 	s->path.address = s->registered.key.address;
 	return sample_use(&s->initiator, &s->registered.key, &s->path.key);
+}
+
+/* A refusal is told with the reason that the library gives. */
+static int open_regions(struct bench *s, size_t size)
+{
+	struct tool_capture capture;
+	int ret;
+
+	tool_capture_begin(&capture);
+	ret = register_both(s, size);
+	tool_capture_tell(&capture);
+	return ret;
 }
 
 /* Close a region if it is open. */
@@ -299,7 +312,7 @@ static size_t count_rows(const struct bench *s)
 	return count;
 }
 
-static int open_bench(struct bench *s, const struct fi_info *info)
+static int open_all(struct bench *s, const struct fi_info *info)
 {
 	int ret = sample_open(&s->initiator, info, 0);
 
@@ -322,6 +335,17 @@ static int open_bench(struct bench *s, const struct fi_info *info)
 				      FI_READ | FI_WRITE, &s->path.words_mr);
 }
 
+static int open_bench(struct bench *s, const struct fi_info *info)
+{
+	struct tool_capture capture;
+	int ret;
+
+	tool_capture_begin(&capture);
+	ret = open_all(s, info);
+	tool_capture_tell(&capture);
+	return ret;
+}
+
 static int close_bench(struct bench *s)
 {
 	int ret = close_region(&s->path.words_mr), failed;
@@ -338,6 +362,7 @@ static int close_bench(struct bench *s)
 enum rma_exit rma_find_devices(struct rma_options *options, const struct fi_info *info)
 {
 	struct sample_place *place[] = { &options->target, &options->local };
+	struct tool_capture capture;
 	struct fid_fabric *fabric;
 	int ret = fi_fabric(info->fabric_attr, &fabric, NULL), failed;
 	size_t i;
@@ -346,11 +371,13 @@ enum rma_exit rma_find_devices(struct rma_options *options, const struct fi_info
 		sample_fail("fi_fabric", ret);
 		return RMA_EXIT_LIBRARY;
 	}
+	tool_capture_begin(&capture);
 	for (i = 0; !ret && i < sizeof(place) / sizeof(place[0]); i++) {
 		ret = tool_place_find(fabric, place[i]);
 		if (!ret)
 			ret = tool_place_reach(fabric, info, place[i]);
 	}
+	tool_capture_tell(&capture);
 	failed = fi_close(&fabric->fid);
 	if (failed)
 		sample_fail("fi_close of a fabric", failed);

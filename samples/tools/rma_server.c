@@ -12,6 +12,7 @@
 
 #include "rma_memory.h"
 #include "rma_talk.h"
+#include "tool_capture.h"
 #include "tool_text.h"
 
 struct server {
@@ -299,9 +300,14 @@ enum rma_exit rma_serve(const struct rma_options *options, const struct fi_info 
 	enum rma_exit status = RMA_EXIT_LIBRARY;
 	struct server s = { .options = options };
 	bool host = options->target.iface == FI_HMEM_SYSTEM;
+	struct tool_capture capture;
 	char address[96], text[48];
+	int ret;
 
-	if (!open_server(&s, info)) {
+	tool_capture_begin(&capture);
+	ret = open_server(&s, info);
+	tool_capture_tell(&capture);
+	if (!ret) {
 		if (!options->json && !options->quiet) {
 			printf("%s serves %s memory at %s\n", info->domain_attr->name,
 			       options->dmabuf ? "dma-buf"

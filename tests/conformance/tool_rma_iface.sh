@@ -6,6 +6,7 @@
 set -u
 tool=$1 iface=$2 drivers=$3 domain=$4
 . "$(dirname "$0")/../attempt.sh"
+unset FI_LOG_LEVEL
 
 if ! ls "$drivers"/lib*.so* >/dev/null 2>&1; then
 	echo "no emulated driver of $iface in $drivers: skipped"
@@ -59,5 +60,25 @@ else
 fi
 attempt "rma_${iface}_device_out_of_range" refused 3 "$iface has no device 134217727; there are $1 " \
 	--iface "$iface:0x7ffffff"
+
+# One allocation fails: what the driver said is in the line.
+error_of_the_driver_is_told()
+{
+	case $iface in
+	cuda) fail=EMU_CUDA_FAIL=cuMemAlloc_v2:1:2 said=CUDA_ERROR_OUT_OF_MEMORY ;;
+	rocr) fail=EMU_ROCR_FAIL=hsa_amd_memory_pool_allocate:2:0x1008 said=HSA_STATUS_ERROR_OUT_OF_RESOURCES ;;
+	ze) fail=EMU_ZE_FAIL=zeMemAllocDevice:1:0x70000003 said=ZE_RESULT_ERROR_OUT_OF_DEVICE_MEMORY ;;
+	neuron) fail=EMU_NEURON_FAIL=nrt_tensor_allocate:1:1 said=nrt_tensor_allocate ;;
+	synapseai) fail=EMU_SYNAPSEAI_FAIL=synDeviceMalloc:1:7 said=synDeviceMalloc ;;
+	esac
+	# shellcheck disable=SC2163 # it is a setting
+	export "$fail"
+	refused 4 "^hmreg-rma: .*$said.* of $iface:[0-9]*: " --iface "$iface" --max 4K
+	ret=$?
+	unset "${fail%%=*}"
+	[ $ret -eq 0 ] && [ "$(wc -l <"$scratch/err")" -eq 1 ]
+}
+
+attempt "rma_${iface}_error_of_the_driver_is_told" error_of_the_driver_is_told
 printf '%d passed, %d failed\n' "$passed" "$failed"
 [ "$failed" -eq 0 ]

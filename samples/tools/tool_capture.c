@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* hmreg-info: see info_capture.h. */
-#include "info_capture.h"
+/* The tools: see tool_capture.h. */
+#include "tool_capture.h"
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -13,14 +13,14 @@
 
 static bool catches;
 
-void info_capture_setup(void)
+void tool_capture_setup(void)
 {
 	const char *level = getenv("FI_LOG_LEVEL");
 
 	catches = (!level || !*level) && !setenv("FI_LOG_LEVEL", "warn", 1);
 }
 
-void info_capture_begin(struct info_capture *capture)
+void tool_capture_begin(struct tool_capture *capture)
 {
 	capture->file = catches ? memfd_create("log", MFD_CLOEXEC) : -1;
 	capture->saved = capture->file < 0 ? -1 : dup(STDERR_FILENO);
@@ -55,7 +55,7 @@ static void join_lines(char *log, char *text, size_t room)
 	}
 }
 
-void info_capture_end(struct info_capture *capture, char *text, size_t room)
+void tool_capture_end(struct tool_capture *capture, char *text, size_t room)
 {
 	char log[4096];
 	ssize_t n = 0;
@@ -73,4 +73,13 @@ void info_capture_end(struct info_capture *capture, char *text, size_t room)
 		return;
 	log[n] = '\0';
 	join_lines(log, text, room);
+}
+
+void tool_capture_tell(struct tool_capture *capture)
+{
+	char text[2048];
+
+	tool_capture_end(capture, text, sizeof(text));
+	if (text[0])
+		fprintf(stderr, "%s: %s\n", sample_program, text);
 }

@@ -61,5 +61,7 @@ extern const struct maker make_cuda, make_rocr, make_ze, make_neuron, make_synap
 /* The maker of an interface's name, or NULL. */
 const struct maker *maker_of(const char *name);
 const char *make_name(enum make kind);
+/* Memory of every kind and copies to it, so that what the driver and the library make once and keep is there. */
+void maker_warm_up(const struct maker *maker);
 
 #endif

@@ -183,7 +183,6 @@ static int make_room(struct pieces *pieces, const struct hm_mr_request *request)
 	pieces->dmabuf = calloc(pieces->room, sizeof(struct dmabuf *));
 	if (pieces->iov && pieces->file && pieces->dmabuf)
 		return 0;
-	free_pieces(pieces);
 	HM_WARN(FI_LOG_MR, "no memory for a region of %zu pieces", pieces->room);
 	return -FI_ENOMEM;
 }
@@ -235,7 +234,7 @@ static int export_all(const struct hm_mr_request *request, uint32_t flags, bool 
 			left -= part;
 		}
 	}
-	if (ret != 0 && pieces->iov)
+	if (ret != 0)
 		free_pieces(pieces);
 	return ret;
 }

@@ -9,6 +9,7 @@
 
 #include "core/base/range.h"
 #include "core/mr/mr.h"
+#include "tests/unit/alloc_fail.h"
 
 #define DEVICE_WAYS (HMEM_WAY_DMABUF | HMEM_WAY_PEER | HMEM_WAY_COPY)
 #define HOST_WAYS   (HMEM_WAY_HOST | HMEM_WAY_COPY)
@@ -116,10 +117,39 @@ static void fn_22_what_is_learnt(void **state)
 	hm_mr_learnt_free(&domain);
 }
 
+/* FN-05: without memory for the pieces of a region, nothing of them stays, and nothing is freed twice. */
+static void fn_05_no_memory_for_the_pieces(void **state)
+{
+	static const struct nic_ops ops = { .region_register = fake_register };
+	static const struct nic_port port = { .domain_name = "fake", .ways = NIC_WAY_DMABUF };
+	struct nic_domain nic = { .ops = &ops, .port = &port };
+	struct hm_mr_domain domain = { .nic = &nic, .learnt_lock = PTHREAD_MUTEX_INITIALIZER };
+	struct nic_region region = { .domain = &nic };
+	static struct hm_mr_request request = {
+		.nic.iov_count = 1,
+		.on_device = true,
+		.memory = { { .iface = FI_HMEM_CUDA, .ways = HMEM_WAY_DMABUF, .segments = 1 } },
+	};
+	long before = alloc_live;
+
+	(void)state;
+	registered_as = -FI_EIO; /* the next way fails, too */
+	request.memory[0].reason = "";
+	request.nic.iov = &(struct iovec){ (void *)0x500000000000, 0 };
+	for (unsigned int call = 1; call <= 3; call++) {
+		alloc_fail_at(call);
+		assert_true(hm_mr_register_by_path(&domain, &region, &request) < 0);
+		assert_true(alloc_failed());
+		assert_int_equal(alloc_live, before);
+	}
+	hm_mr_learnt_free(&domain);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(fn_22_table),
+		cmocka_unit_test(fn_05_no_memory_for_the_pieces),
 		cmocka_unit_test(fn_22_what_is_learnt),
 		cmocka_unit_test(hmem_01_is_named),
 	};

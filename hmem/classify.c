@@ -80,8 +80,9 @@ static int follow(const struct hmem_ops *ops, const struct hmem_facts *first, ui
 
 	while (at < end) {
 		ret = ops->look((const void *)(uintptr_t)at, &next);
+		/* a piece that does not hold the address asked for would lead nowhere */
 		if (ret == 0 && same_owner(first, &next) && (first->flags & F(VMM)) &&
-		    !(next.flags & F(NO_RANGE))) {
+		    !(next.flags & F(NO_RANGE)) && at - next.base < next.len) {
 			memory->segments++;
 			at = next.base + next.len;
 			memory->len = at - memory->base;

@@ -52,9 +52,14 @@ static const char *why_no_dmabufs(const struct fi_info *info)
 
 static bool is_known(const char *domain)
 {
+	struct tool_capture capture;
 	struct fi_info *list;
-	int ret = sample_find_registration(domain, 0, &list);
+	char said[256]; /* is told in this tool's words */
+	int ret;
 
+	tool_capture_begin(&capture);
+	ret = sample_find_registration(domain, 0, &list);
+	tool_capture_end(&capture, said, sizeof(said));
 	if (!ret)
 		fi_freeinfo(list);
 	return ret != -FI_ENODATA;
@@ -95,12 +100,12 @@ static void print_choices(const struct rma_options *options)
 		fprintf(stderr, "hmreg-rma: host '%s': %s\n", options->host, why);
 		return;
 	}
-	fputs("hmreg-rma: ", stderr);
 	if (options->device && !is_known(options->device)) {
-		fprintf(stderr, "there is no NIC domain '%s'", options->device);
+		fprintf(stderr, "hmreg-rma: there is no NIC domain '%s'", options->device);
 		print_domains(options);
 		return;
 	}
+	fputs("hmreg-rma: ", stderr);
 	if (options->device)
 		fprintf(stderr, "no NIC domain '%s' ", options->device);
 	else
@@ -200,12 +205,16 @@ static enum rma_exit find_and_run(struct rma_options *options)
 {
 	struct tool_capture capture;
 	enum rma_exit status;
+	char said[256];
 	struct fi_info *info;
 	int ret;
 
 	tool_capture_begin(&capture);
 	ret = find(options, &info);
-	tool_capture_tell(&capture);
+	if (ret == -FI_ENODATA) /* the reason is looked for below */
+		tool_capture_end(&capture, said, sizeof(said));
+	else
+		tool_capture_tell(&capture);
 	if (ret == -FI_ENODATA || ret == -FI_ENODEV || ret == -FI_EACCES) {
 		print_choices(options);
 		return RMA_EXIT_NO_NIC;

@@ -79,6 +79,33 @@ error_of_the_driver_is_told()
 	[ $ret -eq 0 ] && [ "$(wc -l <"$scratch/err")" -eq 1 ]
 }
 
+no_way_to_devices_is_told()
+{
+	FI_HMEM_DISABLE_P2P=1 refused 3 "there are $domain (no dma-bufs: FI_HMEM_DISABLE_P2P is set)" --iface "$iface"
+}
+
+# exports_as WANT LIST: what is exported is asked for with the PCIe mapping, or not, and the driver has none.
+exports_as()
+{
+	HMREG_DMABUF_PCIE=$2 EMU_CUDA=pcie=0 FI_LOG_LEVEL=info "$tool" -d "$domain" --no-progress --iters 1 --max 8 \
+		--iface cuda:0 >"$scratch/out" 2>"$scratch/err" || return 1
+	found=no
+	! grep -q 'exported without the PCIe mapping' "$scratch/err" || found=yes
+	[ $found = "$1" ]
+}
+
+case $domain in
+sw-*) ;;
+*)
+	attempt "rma_${iface}_no_way_to_devices_is_told" no_way_to_devices_is_told
+	if [ "$iface" = cuda ]; then
+		attempt fn_24_pcie_of_this_pair exports_as yes "cuda0/$domain"
+		attempt fn_24_pcie_as_the_tools_write_it exports_as yes "cuda:0/$domain"
+		attempt fn_24_pcie_of_this_nic exports_as yes "$domain"
+		attempt fn_24_pcie_of_another_device exports_as no "cuda1/$domain,cuda:1/$domain,cuda:0/other"
+	fi
+	;;
+esac
 attempt "rma_${iface}_error_of_the_driver_is_told" error_of_the_driver_is_told
 printf '%d passed, %d failed\n' "$passed" "$failed"
 [ "$failed" -eq 0 ]

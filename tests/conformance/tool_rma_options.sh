@@ -64,7 +64,7 @@ else
 	echo "no /dev/udmabuf and no /dev/dma_heap here: that a dma-buf works is not shown"
 	refused rma_dmabuf_that_nobody_makes 4 '/dev/udmabuf: .*/dev/dma_heap' -d sw-verbs --dmabuf
 fi
-refused rma_unknown_domain 3 "there is no NIC domain 'nosuch'; there are sw-" -d nosuch
+refused rma_unknown_domain 3 "^hmreg-rma: there is no NIC domain 'nosuch'; there are sw-" -d nosuch
 
 # demo_reads WANT ARGUMENTS...: one run or several, whether bytes move, and whether the result is JSON.
 demo_reads()
@@ -73,6 +73,7 @@ demo_reads()
 	shift
 	eval "$(sed -n '/^read_options()/,/^}/p' "$(dirname "$0")/../../samples/demo.sh")"
 	read_options "$@"
+	json=${json:+json}
 	if [ "${once:-each} ${moves:-none} ${json:-table}" = "$want" ]; then
 		passed=$((passed + 1))
 		echo "[       OK ] demo_reads $*"

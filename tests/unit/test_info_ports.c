@@ -453,6 +453,8 @@ static void devices_are_described(void **state)
 	struct fi_info *info;
 	struct fid_domain *domain = open_domain(0, &info, &fabric);
 	struct hmreg_fabric_ops *ops;
+	struct hmreg_hmem_ops *hmem;
+	char to[2] = "";
 	void *none;
 
 	(void)state;
@@ -483,6 +485,14 @@ static void devices_are_described(void **state)
 	assert_refused(fi_open_ops(&fabric->fid, HMREG_FABRIC_OPS, 1, &none, NULL), -FI_EBADFLAGS);
 	assert_refused(fi_open_ops(&fabric->fid, NULL, 0, &none, NULL), -FI_EINVAL);
 	assert_refused(fi_open_ops(&fabric->fid, HMREG_FABRIC_OPS, 0, NULL, NULL), -FI_EINVAL);
+	/* nor do those about accelerator memory take what is no fabric */
+	assert_int_equal(fi_open_ops(&fabric->fid, HMREG_HMEM_OPS, 0, (void **)&hmem, NULL), 0);
+	assert_refused(hmem->copy(&domain->fid, to, "x", 2), -FI_EINVAL);
+	assert_refused(hmem->copy(NULL, to, "x", 2), -FI_EINVAL);
+	assert_refused(hmem->exports(&domain->fid, NULL, NULL, NULL), -FI_EINVAL);
+	assert_refused(hmem->exports(NULL, NULL, NULL, NULL), -FI_EINVAL);
+	assert_int_equal(hmem->exports(&fabric->fid, NULL, NULL, NULL), 0);
+	assert_string_equal(to, "");
 	close_domain(domain, info, fabric);
 }
 

@@ -303,7 +303,7 @@ static int sw_port_describe(const struct nic_port *port, struct hmreg_device *de
 		.kind = "sw",
 		.link = "in process",
 		.pci = "",
-		.dmabuf_reason = "", /* any file that can be mapped is taken */
+		.dmabuf_reason = "any file that can be mapped is taken, a dma-buf or not",
 		.indirect_reason =
 			"regions of the software NIC have one key each, whatever they are over",
 		.path = "",

@@ -116,7 +116,8 @@ struct hmreg_device {
 	const char *kind; /* "verbs" or "sw" */
 	const char *link; /* "RoCE v2", "InfiniBand", "iWARP", "unspecified", "in process", ... */
 	const char *pci;  /* address in sysfs form, "" where there is none */
-	const char *dmabuf_reason; /* "" with HMREG_CAN_DMABUF, else why not */
+	/* why there is no HMREG_CAN_DMABUF; with it "", or what is taken beside dma-bufs */
+	const char *dmabuf_reason;
 	const char *path; /* IOMMU and ACS between the device and memory, as far as readable */
 	uint32_t port;	  /* number on the device, from 1; 0: software */
 	int gid_index;	  /* -1: none */

@@ -294,3 +294,11 @@ int hmem_segment(const struct hmem_memory *memory, const void *addr, size_t len,
 	*part = left < len ? left : len;
 	return 0;
 }
+
+bool hmem_is_still(enum fi_hmem_iface iface, const void *addr, uint64_t id)
+{
+	const struct hmem_ops *ops = hmem_get(iface);
+	struct hmem_facts facts;
+
+	return ops && ops->look(addr, &facts) == 0 && facts.id == id;
+}

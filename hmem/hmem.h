@@ -152,6 +152,9 @@ int hmem_classify_as(enum fi_hmem_iface iface, int device, uint64_t flags, const
 int hmem_segment(const struct hmem_memory *memory, const void *addr, size_t len,
 		 struct hmem_facts *facts, size_t *part);
 
+/* Is the allocation at this address still the one with this id, which is not 0? */
+bool hmem_is_still(enum fi_hmem_iface iface, const void *addr, uint64_t id);
+
 /* ---- copies ---- */
 
 /* One end of a copy. */

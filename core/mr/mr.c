@@ -52,11 +52,13 @@ static int make_parts(const struct hm_mr_request *request, struct ext_parts *par
 		struct nic_place *place = &parts->places[i];
 		const struct hmem_memory *memory = &request->memory[i];
 
-		*place = (struct nic_place){ FI_HMEM_SYSTEM, HMEM_NO_DEVICE, nic->iov[i].iov_base,
-					     NULL, 0 };
+		*place = (struct nic_place){ .iface = FI_HMEM_SYSTEM,
+					     .device = HMEM_NO_DEVICE,
+					     .at = nic->iov[i].iov_base };
 		if (request->on_device && !(memory->ways & HMEM_WAY_HOST)) {
 			place->iface = memory->iface;
 			place->device = memory->device;
+			place->id = memory->segments == 1 ? memory->id : 0;
 		}
 	}
 	return 0;

@@ -91,7 +91,8 @@ struct nic_place {
 	enum fi_hmem_iface iface;
 	int device; /* as fi_mr_attr.device; -1: the host reaches at */
 	void *at;
-	void *map; /* the NIC's own: a mapping to undo, map_len bytes */
+	uint64_t id; /* of a device's allocation, which changes when it is freed; 0: not told */
+	void *map;   /* the NIC's own: a mapping to undo, map_len bytes */
 	size_t map_len;
 };
 

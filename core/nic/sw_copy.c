@@ -4,6 +4,7 @@
  * NICs' between their buffers and the program's; on the host and on devices.
  */
 #include "core/base/guard.h"
+#include "core/base/log.h"
 #include "core/nic/sw.h"
 
 /* ---- pieces ---- */
@@ -16,7 +17,8 @@ static struct sw_piece segment_piece(const struct nic_region_ext *ext, size_t se
 
 	if (!place)
 		return sw_host_piece((void *)(uintptr_t)(base + offset), len);
-	return (struct sw_piece){ (char *)place->at + offset, len, place->iface, place->device };
+	return (struct sw_piece){ (char *)place->at + offset, len, place->iface, place->device,
+				  place->id };
 }
 
 size_t sw_region_pieces(const struct nic_region *region, uint64_t offset, uint64_t len,
@@ -116,7 +118,19 @@ struct sw_piece sw_cursor_at(struct sw_cursor *cursor, size_t *len)
 	}
 	if (*len > piece->len - cursor->offset)
 		*len = piece->len - cursor->offset;
-	return (struct sw_piece){ piece->at + cursor->offset, *len, piece->iface, piece->device };
+	return (struct sw_piece){ piece->at + cursor->offset, *len, piece->iface, piece->device,
+				  piece->id };
+}
+
+/* FN-29: memory that was freed under its region, and its address given to another. */
+static bool is_other(const struct sw_piece *piece)
+{
+	if (piece->device == HMEM_NO_DEVICE || piece->id == 0 ||
+	    hmem_is_still(piece->iface, piece->at, piece->id))
+		return false;
+	HM_INFO(FI_LOG_EP_DATA, "the memory at %p was freed after it was registered",
+		(void *)piece->at);
+	return true;
 }
 
 static enum hmreg_error copy_piece(const struct sw_piece *to, const struct sw_piece *from,
@@ -128,6 +142,8 @@ static enum hmreg_error copy_piece(const struct sw_piece *to, const struct sw_pi
 
 	if (to->device == HMEM_NO_DEVICE && from->device == HMEM_NO_DEVICE)
 		return hm_guard_copy(to->at, from->at, len) == 0 ? HMREG_OK : HMREG_FAULT;
+	if (is_other(to) || is_other(from))
+		return HMREG_FAULT;
 	ret = hmem_copy(&dst, &src, len);
 	if (ret == 0)
 		return HMREG_OK;

@@ -401,6 +401,16 @@ static void fn_15_freed(struct conf *c)
 	assert_null(mr);
 }
 
+static bool has_identity(const struct conf_end *end, const struct made *made)
+{
+	struct hmreg_hmem_memory memory = { .size = sizeof(memory) };
+	struct hmreg_hmem_ops *ops;
+
+	assert_ok(fi_open_ops(&end->fabric->fid, HMREG_HMEM_OPS, 0, (void **)&ops, NULL));
+	assert_ok(ops->query(&end->fabric->fid, made->addr, made->len, &memory));
+	return memory.id != 0;
+}
+
 /* Memory freed under its region: an error, and everything else goes on. */
 static void freed_under_its_region(struct conf *c)
 {
@@ -429,6 +439,38 @@ static void freed_under_its_region(struct conf *c)
 	conf_drop_region(good);
 	conf_drop_region(region);
 	maker->drop(&other);
+}
+
+/* Its address given to another allocation: the old key does not lead there. */
+static void fn_29_allocated_anew(struct conf *c)
+{
+	struct scene s = open_scene(c);
+	struct made made, anew;
+	struct conf_region *region;
+	uint8_t *want;
+
+	if (!c->profile->at_once)
+		conf_skip(c, "the NIC holds the memory of its regions");
+	made = make(c, MAKE_DEVICE, 0);
+	if (!has_identity(s.b, &made)) {
+		maker->drop(&made);
+		conf_skip(c, "the driver tells no allocation from the next");
+	}
+	region = reg(s.b, &made, 0, UNIT, 0);
+	maker->drop(&made);
+	anew = make(c, MAKE_DEVICE, 0);
+	want = fill(c, &anew);
+	assert_posted(fi_write(s.a->ep, s.host, 64, s.local->desc, s.to, region->addr,
+			       conf_key(s.a, region), c));
+	if (anew.addr == made.addr)
+		conf_failed(s.a->tx, c, FI_EFAULT, HMREG_FAULT);
+	else
+		conf_await(s.a->tx);
+	check(c, &anew, want);
+	print_message("the address %s\n",
+		      anew.addr == made.addr ? "came again" : "did not come again");
+	conf_drop_region(region);
+	maker->drop(&anew);
 }
 
 /* ---- paths, lifetime ---- */
@@ -500,16 +542,6 @@ static void fn_01_fn_04_cycles(struct conf *c)
 	maker->drop(&made);
 }
 
-static bool has_identity(const struct conf_end *end, const struct made *made)
-{
-	struct hmreg_hmem_memory memory = { .size = sizeof(memory) };
-	struct hmreg_hmem_ops *ops;
-
-	assert_ok(fi_open_ops(&end->fabric->fid, HMREG_HMEM_OPS, 0, (void **)&ops, NULL));
-	assert_ok(ops->query(&end->fabric->fid, made->addr, made->len, &memory));
-	return memory.id != 0;
-}
-
 /* Regions that stay: what they keep open is bounded, and goes with the last of them. */
 static void fn_01_many_at_once(struct conf *c)
 {
@@ -570,6 +602,7 @@ static const struct conf_case cases[] = {
 	CONF(flag_03_04_refusals),
 	CONF(fn_15_freed),
 	CONF(freed_under_its_region),
+	CONF(fn_29_allocated_anew),
 	CONF(fn_23_path),
 	CONF(fn_20_fn_22_reasons),
 	CONF(fn_01_fn_04_cycles),

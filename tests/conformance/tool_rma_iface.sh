@@ -40,7 +40,7 @@ devices()
 
 target_is_on_the_device()
 {
-	moves --max 4K --iface "$iface" || return 1
+	moves --max 64 --iface "$iface" || return 1
 	grep -q "\"iface\": \"$iface\", \"device\": [0-9]*, \"local_iface\": \"system\"" "$scratch/out" || return 1
 	# a NIC of software copies; hardware takes a dma-buf
 	case $domain in
@@ -50,11 +50,11 @@ target_is_on_the_device()
 }
 
 attempt "rma_${iface}_target_on_the_device" target_is_on_the_device
-attempt "rma_${iface}_initiator_on_the_device" moves --max 4K --local-iface "$iface"
+attempt "rma_${iface}_initiator_on_the_device" moves --max 8 --local-iface "$iface"
 set -- $(devices)
 attempt "rma_${iface}_has_devices" [ $# -ge 1 ]
 if [ $# -ge 2 ]; then
-	attempt "rma_${iface}_between_two_devices" moves --max 4K --iface "$iface:$1" --local-iface "$iface:$2"
+	attempt "rma_${iface}_between_two_devices" moves --min 4K --max 4K --iface "$iface:$1" --local-iface "$iface:$2"
 else
 	echo "$iface has one device: nothing is moved between two"
 fi

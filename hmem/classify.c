@@ -154,29 +154,27 @@ static void plain_host(const void *addr, size_t len, struct hmem_memory *memory)
 
 int hmem_classify(const void *addr, size_t len, struct hmem_memory *memory)
 {
+	const struct hmem_ops *const *ops;
 	struct hmem_facts facts;
 
 	if (len == 0 || hm_wraps((uintptr_t)addr, len)) {
 		HM_WARN(FI_LOG_MR, "[%p, +%zu) is no range of memory", addr, len);
 		return -FI_EINVAL;
 	}
-	for (int i = FI_HMEM_SYSTEM + 1; i < HMEM_IFACES; i++) {
-		const struct hmem_ops *ops = hmem_get((enum fi_hmem_iface)i);
-		int ret = ops ? ops->look(addr, &facts) : -FI_ENOENT;
+	for (ops = hmem_usable(); *ops; ops++) {
+		int ret = (*ops)->look(addr, &facts);
 
 		if (ret == 0)
-			return judge_range(ops, &facts, addr, len, memory);
+			return judge_range(*ops, &facts, addr, len, memory);
 		if (ret != -FI_ENOENT)
 			return ret;
 	}
 	/* ends it in device memory, though it begins in none? */
-	for (int i = FI_HMEM_SYSTEM + 1; len > 1 && i < HMEM_IFACES; i++) {
-		const struct hmem_ops *ops = hmem_get((enum fi_hmem_iface)i);
-
-		if (ops && ops->look((const char *)addr + len - 1, &facts) == 0) {
+	for (ops = hmem_usable(); len > 1 && *ops; ops++) {
+		if ((*ops)->look((const char *)addr + len - 1, &facts) == 0) {
 			HM_WARN(FI_LOG_MR,
 				"[%p, +%zu) begins in host memory and ends in that of %s", addr,
-				len, ops->name);
+				len, (*ops)->name);
 			return -FI_EINVAL;
 		}
 	}

@@ -62,6 +62,8 @@ struct hmem_device {
  * hmem_status tells why.  FI_HMEM_SYSTEM is always there.
  */
 const struct hmem_ops *hmem_get(enum fi_hmem_iface iface);
+/* Those that are usable, but for FI_HMEM_SYSTEM; all drivers are loaded first.  NULL ends the list. */
+const struct hmem_ops *const *hmem_usable(void);
 /* hmem_get's -FI_E code: 0, -FI_ENOSYS (left out, no driver), -FI_ENODEV (no device), -FI_EIO. */
 int hmem_error(enum fi_hmem_iface iface);
 /* Is the interface usable, and has it a device of this number? */

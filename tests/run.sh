@@ -297,6 +297,7 @@ valgrind_step()
 	valgrind="$valgrind;--errors-for-leak-kinds=definite,indirect,possible;--error-exitcode=99"
 	valgrind="$valgrind;--child-silent-after-fork=yes;--fair-sched=yes"
 	valgrind="$valgrind;--suppressions=$PWD/tests/valgrind.supp"
+	valgrind="$valgrind;--suppressions=$PWD/tests/valgrind-tests.supp"
 	build debug -DHMREG_TEST_WRAPPER="$valgrind" || return
 	# shellcheck disable=SC2086
 	HMREG_VALGRIND=1 run_tests valgrind build/debug $wanted

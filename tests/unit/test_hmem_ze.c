@@ -71,6 +71,8 @@ static int environment_kept(const char *unused)
 static void fn_21_environment_kept(void **state)
 {
 	(void)state;
+	if (getenv("HMREG_VALGRIND")) /* which ends children that lost what the loader unloaded */
+		skip();
 	assert_int_equal(in_child(environment_kept, NULL), 0);
 }
 

@@ -298,10 +298,14 @@ static struct ibv_pd *fake_alloc_pd(struct ibv_context *context)
 
 static int fake_dealloc_pd(struct ibv_pd *pd)
 {
+	static struct ibv_pd *refused[32]; /* which the driver has, and nobody else any more */
+	static size_t refusals;
 	struct fake_device *device = fake_of(pd->context);
 
-	if (device->dealloc_error)
+	if (device->dealloc_error) {
+		refused[refusals++ % 32] = pd;
 		return device->dealloc_error;
+	}
 	device->pds--;
 	free(pd);
 	return 0;

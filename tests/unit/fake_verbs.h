@@ -296,14 +296,16 @@ static struct ibv_pd *fake_alloc_pd(struct ibv_context *context)
 	return pd;
 }
 
+/* Those that the driver refused to end: nobody else may have them any more. */
+static __attribute__((used)) struct ibv_pd *fake_refused_pds[32];
+
 static int fake_dealloc_pd(struct ibv_pd *pd)
 {
-	static struct ibv_pd *refused[32]; /* which the driver has, and nobody else any more */
 	static size_t refusals;
 	struct fake_device *device = fake_of(pd->context);
 
 	if (device->dealloc_error) {
-		refused[refusals++ % 32] = pd;
+		fake_refused_pds[refusals++ % 32] = pd;
 		return device->dealloc_error;
 	}
 	device->pds--;

@@ -383,6 +383,7 @@ run_all()
 	timeout=$((300 + stress + fuzz))
 	export HMREG_STRESS_SECONDS=$stress HMREG_FUZZ_SECONDS=$fuzz
 	export UBSAN_OPTIONS=print_stacktrace=1 TSAN_OPTIONS=second_deadlock_stack=1
+	export LSAN_OPTIONS="suppressions=$PWD/tests/lsan.supp:print_suppressions=0"
 
 	step release unit conformance fault checks stress -- -DHMREG_BUILD_TESTS=ON
 	step clang unit fault

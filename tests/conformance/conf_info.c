@@ -391,8 +391,8 @@ static void api_03_entry_describes_the_nic(struct conf *c)
 /* A copy has nothing in common with its original. */
 static void api_03_copies_are_deep(struct conf *c)
 {
+	struct conf_end *end = conf_open(c, NULL);
 	struct fi_info *first = fi_dupinfo(c->profile->info), *second = fi_dupinfo(first);
-	struct conf_end *end;
 
 	assert_non_null(second);
 	assert_null(second->next);
@@ -403,7 +403,6 @@ static void api_03_copies_are_deep(struct conf *c)
 	memset(first->nic->device_attr->name, 'x', 1);
 	fi_freeinfo(first);
 	assert_string_equal(second->domain_attr->name, c->profile->name);
-	end = conf_open(c, NULL);
 	fi_freeinfo(end->info);
 	end->info = second; /* and opens an endpoint as well */
 	assert_ok(fi_close(&end->ep->fid));

@@ -73,15 +73,20 @@ static int prepare(const struct hmem_place *dst, const struct hmem_place *src, s
 	return ret != 0 ? ret : check_host(dst, len, true);
 }
 
+/* After prepare. */
+static int copy_now(const struct hmem_ops *ops, const struct hmem_place *dst,
+		    const struct hmem_place *src, size_t len)
+{
+	return ops ? ops->copy(dst->addr, dst->device, src->addr, src->device, len)
+		   : bounce(dst, src, len);
+}
+
 int hmem_copy(const struct hmem_place *dst, const struct hmem_place *src, size_t len)
 {
 	const struct hmem_ops *ops;
 	int ret = len > 0 ? prepare(dst, src, len, &ops) : 0;
 
-	if (ret != 0 || len == 0)
-		return ret;
-	return ops ? ops->copy(dst->addr, dst->device, src->addr, src->device, len)
-		   : bounce(dst, src, len);
+	return ret != 0 || len == 0 ? ret : copy_now(ops, dst, src, len);
 }
 
 /* ---- copies under way ---- */
@@ -105,8 +110,8 @@ int hmem_copy_start(const struct hmem_place *dst, const struct hmem_place *src, 
 		job->ops = ops;
 		ret = ops->copy_start(dst->addr, dst->device, src->addr, src->device, len,
 				      &job->event);
-	} else if (ret == 0) {
-		ret = hmem_copy(dst, src, len);
+	} else if (ret == 0 && len > 0) {
+		ret = copy_now(ops, dst, src, len);
 	}
 	if (ret != 0) {
 		free(job);

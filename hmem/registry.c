@@ -200,7 +200,6 @@ const struct hmem_ops *hmem_get(enum fi_hmem_iface iface)
 /* Filled once; what became of an interface does not change. */
 static const struct hmem_ops *usable[HMEM_IFACES];
 static pthread_once_t usable_once = PTHREAD_ONCE_INIT;
-static atomic_bool usable_known;
 
 static void find_usable(void)
 {
@@ -210,13 +209,11 @@ static void find_usable(void)
 		usable[n] = hmem_get((enum fi_hmem_iface)i);
 		n += usable[n] != NULL;
 	}
-	atomic_store_explicit(&usable_known, true, memory_order_release);
 }
 
 const struct hmem_ops *const *hmem_usable(void)
 {
-	if (__builtin_expect(!atomic_load_explicit(&usable_known, memory_order_acquire), 0))
-		pthread_once(&usable_once, find_usable);
+	pthread_once(&usable_once, find_usable);
 	return usable;
 }
 

@@ -18,13 +18,12 @@ static int find(const struct hm_mr_domain *domain, const struct fi_mr_attr *attr
 		const struct iovec *iov, struct hmem_memory *memory)
 {
 	bool must_name = domain->nic->mr_mode & FI_MR_HMEM;
-	int device = 0;
 
 	if (!must_name && !is_named(attr, flags))
 		return hmem_classify(iov->iov_base, iov->iov_len, memory);
-	/* which member of the union it is; all of them are an int at the same place */
-	device = attr->iface == FI_HMEM_CUDA ? attr->device.cuda : attr->device.ze;
-	return hmem_classify_as(attr->iface, device, flags, iov->iov_base, iov->iov_len, memory);
+	/* whichever member of the union it is: all of them are an int at the same place */
+	return hmem_classify_as(attr->iface, attr->device.cuda, flags, iov->iov_base, iov->iov_len,
+				memory);
 }
 
 int hm_mr_find_memory(const struct hm_mr_domain *domain, const struct fi_mr_attr *attr,

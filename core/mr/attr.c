@@ -16,6 +16,11 @@ static bool has_new(const struct hm_mr_domain *domain)
 	return FI_VERSION_GE(domain->api_version, FI_VERSION(1, 20));
 }
 
+static bool is_sub(const struct hm_mr_domain *domain, const struct fi_mr_attr *attr)
+{
+	return has_new(domain) && attr->base_mr;
+}
+
 static int check_hmem_flags(const struct hm_mr_domain *domain, uint64_t flags)
 {
 	const uint64_t both = FI_HMEM_DEVICE_ONLY | FI_HMEM_HOST_ALLOC;
@@ -118,6 +123,12 @@ static bool page_size_supported(size_t size)
 
 static int check_new(const struct fi_mr_attr *attr, uint64_t flags)
 {
+	if (attr->base_mr && (flags & FI_MR_DMABUF)) {
+		HM_WARN(FI_LOG_MR, "base_mr must be NULL with FI_MR_DMABUF");
+		return -FI_EINVAL;
+	}
+	if (attr->base_mr) /* which the rest is taken from */
+		return 0;
 	if (attr->hmem_data) {
 		HM_WARN(FI_LOG_MR, "hmem_data is reserved and must be NULL");
 		return -FI_EINVAL;
@@ -125,14 +136,6 @@ static int check_new(const struct fi_mr_attr *attr, uint64_t flags)
 	if (attr->page_size != 0 && !page_size_supported(attr->page_size)) {
 		HM_WARN(FI_LOG_MR, "page size %zu is not one of this system's", attr->page_size);
 		return -FI_EINVAL;
-	}
-	if (attr->base_mr && (flags & FI_MR_DMABUF)) {
-		HM_WARN(FI_LOG_MR, "base_mr must be NULL with FI_MR_DMABUF");
-		return -FI_EINVAL;
-	}
-	if (attr->base_mr) {
-		HM_WARN(FI_LOG_MR, "sub-regions (base_mr) are not offered");
-		return -FI_ENOSYS;
 	}
 	return 0;
 }
@@ -177,7 +180,7 @@ static int check_rare(const struct hm_mr_domain *domain, const struct fi_mr_attr
 		HM_WARN(FI_LOG_MR, "authorization keys are not offered");
 		return -FI_ENOSYS;
 	}
-	ret = check_iface(domain, attr, flags);
+	ret = is_sub(domain, attr) ? 0 : check_iface(domain, attr, flags);
 	return ret == 0 && has_new(domain) ? check_new(attr, flags) : ret;
 }
 
@@ -273,9 +276,13 @@ int hm_mr_check(struct hm_mr_domain *domain, const struct fi_mr_attr *attr, uint
 					     .access = attr->access,
 					     .flags = flags,
 					     .page_size = has_new(domain) ? attr->page_size : 0,
+					     .sub_mr_cnt = has_new(domain) ? attr->sub_mr_cnt : 0,
 					     .dmabuf = dmabuf ? &request->dmabuf : NULL };
 	request->requested_key = attr->requested_key;
 	request->on_device = false;
+	request->base = NULL;
+	if (is_sub(domain, attr))
+		return hm_mr_check_base(domain, attr, request);
 	if (!(domain->nic->caps & FI_HMEM) || dmabuf)
 		return 0;
 	return hm_mr_find_memory(domain, attr, flags, request);

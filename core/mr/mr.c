@@ -30,7 +30,28 @@ struct ext_parts {
 /* Does somebody else than the host reach the memory, or through another address? */
 static bool has_places(const struct hm_mr_request *request)
 {
+	if (request->base)
+		return request->base->region.ext && request->base->region.ext->places;
 	return request->on_device || request->nic.dmabuf;
+}
+
+static void fill_places(const struct hm_mr_request *request, struct nic_place *places)
+{
+	const struct nic_region_request *nic = &request->nic;
+
+	for (size_t i = 0; i < nic->iov_count; i++) {
+		struct nic_place *place = &places[i];
+		const struct hmem_memory *memory = &request->memory[i];
+
+		*place = (struct nic_place){ .iface = FI_HMEM_SYSTEM,
+					     .device = HMEM_NO_DEVICE,
+					     .at = nic->iov[i].iov_base };
+		if (request->on_device && !(memory->ways & HMEM_WAY_HOST)) {
+			place->iface = memory->iface;
+			place->device = memory->device;
+			place->id = memory->segments == 1 ? memory->id : 0;
+		}
+	}
 }
 
 static int make_parts(const struct hm_mr_request *request, struct ext_parts *parts)
@@ -48,19 +69,10 @@ static int make_parts(const struct hm_mr_request *request, struct ext_parts *par
 	parts->places = calloc(nic->iov_count, sizeof(*parts->places));
 	if (!parts->places)
 		return -FI_ENOMEM;
-	for (size_t i = 0; i < nic->iov_count; i++) {
-		struct nic_place *place = &parts->places[i];
-		const struct hmem_memory *memory = &request->memory[i];
-
-		*place = (struct nic_place){ .iface = FI_HMEM_SYSTEM,
-					     .device = HMEM_NO_DEVICE,
-					     .at = nic->iov[i].iov_base };
-		if (request->on_device && !(memory->ways & HMEM_WAY_HOST)) {
-			place->iface = memory->iface;
-			place->device = memory->device;
-			place->id = memory->segments == 1 ? memory->id : 0;
-		}
-	}
+	if (request->base)
+		hm_mr_base_places(request, parts->places);
+	else
+		fill_places(request, parts->places);
 	return 0;
 }
 
@@ -127,11 +139,17 @@ static void fill_region(struct hm_mr *mr, struct hm_mr_domain *domain,
 		state |= NIC_REGION_SINGLE_USE;
 	if (request->nic.flags & FI_RMA_EVENT)
 		state |= NIC_REGION_WANTS_CNTR;
+	if (request->nic.dmabuf)
+		state |= NIC_REGION_IMPORTED;
+	else if (request->base)
+		state |= atomic_load(&request->base->region.state) & NIC_REGION_IMPORTED;
 	region->domain = domain->nic;
 	region->base = (uintptr_t)request->nic.iov[0].iov_base;
 	region->len = request->len;
 	region->access = (uint32_t)request->nic.access;
+	region->parent = request->base ? &request->base->region : NULL;
 	atomic_store_explicit(&region->state, state, memory_order_relaxed);
+	atomic_store_explicit(&mr->subs, 0, memory_order_relaxed);
 	mr->mr.mem_desc = (void *)(uintptr_t)hm_key_handle(&region->node);
 }
 
@@ -188,7 +206,8 @@ static int make_region(struct hm_mr_domain *domain, struct hm_mr_request *reques
 		goto free_element;
 	}
 	fill_region(mr, domain, request);
-	ret = hm_mr_register_by_path(domain, &mr->region, request);
+	ret = request->base ? hm_mr_register_sub(domain, &mr->region, request)
+			    : hm_mr_register_by_path(domain, &mr->region, request);
 	if (ret != 0)
 		goto free_ext;
 	publish(mr, domain->nic, request->requested_key);
@@ -232,10 +251,14 @@ static void note_end(struct hm_mr_domain *domain, struct nic_region *region, boo
 int hm_mr_close(struct hm_mr *mr)
 {
 	struct hm_mr_domain *domain = owner(mr);
+	struct nic_region *parent = mr->region.parent;
 	uint64_t len = mr->region.len;
-	int ret;
+	int ret = hm_mr_begin_close(mr);
 
+	if (ret != 0)
+		return ret;
 	if (!hm_key_kill(&mr->region.node)) {
+		hm_mr_end_close(mr);
 		assert(!"memory region closed twice");
 		HM_WARN(FI_LOG_MR, "region %p is closed already", (void *)mr);
 		return -FI_EALREADY;
@@ -245,11 +268,15 @@ int hm_mr_close(struct hm_mr *mr)
 	note_end(domain, &mr->region, ret == 0);
 	if (ret != 0) {
 		hm_key_revive(&mr->region.node);
+		hm_mr_end_close(mr);
 		return ret;
 	}
 	unbind(mr->region.ext);
 	free_ext(mr);
+	hm_mr_end_close(mr);
 	hm_key_free(&domain->regions, &mr->region.node, len);
+	if (parent)
+		hm_mr_drop_base(hm_container(parent, struct hm_mr, region));
 	return 0;
 }
 
@@ -259,7 +286,14 @@ int hm_mr_register(struct hm_mr_domain *domain, const struct fi_mr_attr *attr, u
 	struct hm_mr_request request;
 	int ret = hm_mr_check(domain, attr, flags, &request);
 
-	return ret == 0 ? make_region(domain, &request, mr) : ret;
+	if (ret == 0 && request.base)
+		ret = hm_mr_hold_base(request.base);
+	if (ret != 0)
+		return ret;
+	ret = make_region(domain, &request, mr);
+	if (ret != 0 && request.base)
+		hm_mr_drop_base(request.base);
+	return ret;
 }
 
 int hm_mr_domain_init(struct hm_mr_domain *domain)

@@ -6,6 +6,7 @@
  *   memory.c  finds out whose memory it is
  *   path.c    chooses how the NIC gets at it: dma-buf, peer memory, or copies
  *   mr.c      makes, binds, enables, refreshes and closes a region
+ *   sub.c     regions that are a part of another one (base_mr)
  *   raw.c     raw keys, both sides
  *
  * core/mr_object.c dresses regions as fids.
@@ -46,8 +47,12 @@ struct hm_mr_domain {
  */
 struct hm_mr {
 	struct fid_mr mr;
+	_Atomic uint32_t subs; /* sub-MRs of this region, or HM_MR_CLOSING; sub.c */
 	struct nic_region region;
 };
+
+/* In hm_mr.subs: the region is being closed, so that it gets no sub-MRs any more. */
+#define HM_MR_CLOSING (UINT32_C(1) << 31)
 
 static_assert(sizeof(struct hm_mr) <= 128, "a region takes two cache lines");
 static_assert(sizeof(void *) == sizeof(uint64_t), "a descriptor is a handle as a pointer value");
@@ -60,6 +65,7 @@ struct hm_mr_request {
 	struct nic_region_request nic;
 	uint64_t len; /* sum of the segments */
 	uint64_t requested_key;
+	struct hm_mr *base; /* the region that this is to be a part of; NULL: none */
 	struct fi_mr_dmabuf dmabuf;
 	struct iovec place;
 	/* Whose each segment is.  on_device: any of them is not the host's; else memory is not filled. */
@@ -93,8 +99,8 @@ int hm_mr_check_part(const struct nic_region *region, const struct iovec *iov);
 int hm_mr_register(struct hm_mr_domain *domain, const struct fi_mr_attr *attr, uint64_t flags,
 		   struct hm_mr **mr);
 /*
- * -FI_EALREADY: closed already.  -FI_EBUSY: something of the program's holds the region at the NIC (a memory
- * window); or the NIC's error: nothing is changed.  Waits for accesses that are under way.
+ * -FI_EALREADY: closed already.  -FI_EBUSY: it has sub-MRs, or something of the program's holds it at the NIC
+ * (a memory window); or the NIC's error: nothing is changed.  Waits for accesses that are under way.
  */
 int hm_mr_close(struct hm_mr *mr);
 /*
@@ -125,6 +131,26 @@ int hm_mr_find_memory(const struct hm_mr_domain *domain, const struct fi_mr_attr
  * the host's.
  */
 int hm_mr_check_local(const struct nic_domain *nic, const void *addr, size_t len, const char *call);
+
+/* sub.c */
+/*
+ * The region that attr->base_mr names, as request->base; request's iov and flags are filled already.
+ * -FI_EINVAL: no region of this domain, or not inside one of its segments.
+ */
+int hm_mr_check_base(const struct hm_mr_domain *domain, const struct fi_mr_attr *attr,
+		     struct hm_mr_request *request);
+/* Where base's memory is, for a part of it: as many places as request has segments. */
+void hm_mr_base_places(const struct hm_mr_request *request, struct nic_place *places);
+/* Keep a region from being closed, for a sub-MR's life.  -FI_EINVAL: it is being closed. */
+int hm_mr_hold_base(struct hm_mr *base);
+void hm_mr_drop_base(struct hm_mr *base);
+/* Before a region is closed: it gets no sub-MRs any more.  -FI_EBUSY: it has some. */
+int hm_mr_begin_close(struct hm_mr *mr);
+/* It was not closed after all; or its element is about to be another region's. */
+void hm_mr_end_close(struct hm_mr *mr);
+/* The NIC's part of a new sub-MR.  The NIC's error; -FI_EOPNOTSUPP: a dma-buf that the NIC cannot share. */
+int hm_mr_register_sub(struct hm_mr_domain *domain, struct nic_region *region,
+		       struct hm_mr_request *request);
 
 /* path.c */
 /* A way to register memory. */

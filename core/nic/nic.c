@@ -71,6 +71,15 @@ static void no_progress(struct nic_domain *domain)
 	(void)domain;
 }
 
+static int no_sharing(struct nic_region *region, struct nic_region *base,
+		      const struct nic_region_request *req)
+{
+	(void)region;
+	(void)base;
+	(void)req;
+	return -FI_ENOSYS;
+}
+
 static uint64_t handle_as_key(const struct nic_region *region)
 {
 	return hm_key_handle(&region->node);
@@ -117,6 +126,7 @@ static void fill_defaults(struct nic_ops *ops)
 	DEFAULT(port_describe, no_description);
 	DEFAULT(domain_verbs, no_verbs);
 	DEFAULT(progress, no_progress);
+	DEFAULT(region_derive, no_sharing);
 	DEFAULT(region_refresh, no_refresh);
 	DEFAULT(region_key, handle_as_key);
 	DEFAULT(region_info, software_path);

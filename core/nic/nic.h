@@ -85,6 +85,7 @@ struct nic_port {
 #define NIC_REGION_REFRESHING 8u
 #define NIC_REGION_WANTS_CNTR 16u /* FI_MR_RMA_EVENT: a counter must be bound before enabling */
 #define NIC_REGION_REFUSED    32u /* the NIC did not end it when it was closed last */
+#define NIC_REGION_IMPORTED   64u /* a dma-buf that the program gave, or part of one */
 
 /* Where the bytes of a segment are reached, if not at its address in host memory. */
 struct nic_place {
@@ -121,6 +122,7 @@ struct nic_region {
 	uint32_t access; /* FI_SEND ... FI_REMOTE_WRITE, FI_COLLECTIVE's bit is below 32 as well */
 	_Atomic uint32_t state;
 	struct nic_region_ext *ext;
+	struct nic_region *parent; /* a sub-MR's base, which lives as long as this one; else NULL */
 };
 
 /* What core asks a NIC to register; checked already. */
@@ -137,6 +139,7 @@ struct nic_region_request {
 	const struct fi_mr_dmabuf *dmabuf;
 	/* By its address, although it is a device's: a kernel module has to know it. */
 	bool peer_memory;
+	size_t sub_mr_cnt; /* sub-MRs to be expected: a hint */
 };
 
 /* ---- domains ---- */
@@ -341,6 +344,15 @@ struct nic_ops {
 	 * segments.  FI_MR_ALLOCATED agreed and pages missing: -FI_EFAULT.
 	 */
 	int (*region_register)(struct nic_region *region, const struct nic_region_request *req);
+	/*
+	 * Optional (-FI_ENOSYS): make a part of base known, which may be a part itself, by what base
+	 * has pinned and translated.  req->iov lies inside base's segments; ext->places are base's,
+	 * moved, but without mappings to undo; region->parent is base, which is deregistered after
+	 * region.  Rights that base lacks: where the memory allows them, else -FI_EACCES.
+	 * -FI_ENOSYS, whose reason the NIC logs once: this memory must be registered a second time.
+	 */
+	int (*region_derive)(struct nic_region *region, struct nic_region *base,
+			     const struct nic_region_request *req);
 	/*
 	 * node is killed.  A failure, as of a driver that refuses, or because something outside this
 	 * library holds the region: peers may reach it as before, and it will be closed again.

@@ -204,6 +204,28 @@ static int sw_region_register(struct nic_region *region, const struct nic_region
 	return check_host_parts(region, req->iov, req->iov_count);
 }
 
+/*
+ * There is no translation to share: what is left is to look whether the memory takes rights that its base
+ * was not registered for.
+ */
+static int sw_region_derive(struct nic_region *region, struct nic_region *base,
+			    const struct nic_region_request *req)
+{
+	uint64_t rights = base->access;
+
+	for (struct nic_region *above = base->parent; above; above = above->parent)
+		rights |= above->access;
+	if (!(region->access & ~rights & WRITING_RIGHTS) || (rights & WRITING_RIGHTS))
+		return 0;
+	if (region->ext && region->ext->path == HMREG_PATH_MAPPED) {
+		HM_WARN(FI_LOG_MR, "the base is a dma-buf that was mapped for reading alone");
+		return -FI_EACCES;
+	}
+	if (!(region->domain->mr_mode & FI_MR_ALLOCATED))
+		return 0;
+	return check_host_parts(region, req->iov, req->iov_count);
+}
+
 static int sw_region_deregister(struct nic_region *region)
 {
 	const struct nic_region_ext *ext = region->ext;
@@ -426,6 +448,7 @@ struct nic_ops sw_nic_ops = {
 	.domain_open = sw_domain_open,
 	.domain_close = sw_domain_close,
 	.region_register = sw_region_register,
+	.region_derive = sw_region_derive,
 	.region_deregister = sw_region_deregister,
 	.region_refresh = sw_region_refresh,
 	.region_info = sw_region_info,

@@ -78,6 +78,10 @@ static enum hmreg_error check_state(struct nic_region *region, const struct nic_
 {
 	uint32_t state = atomic_load_explicit(&region->state, memory_order_acquire);
 
+	/* what a sub-MR shares with its base is refreshed with that */
+	for (const struct nic_region *base = region->parent; base; base = base->parent)
+		state |= atomic_load_explicit(&base->state, memory_order_acquire) &
+			 NIC_REGION_REFRESHING;
 	if (state & NIC_REGION_REFRESHING)
 		return HMREG_REFRESHING;
 	if (!(state & NIC_REGION_ENABLED))

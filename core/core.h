@@ -155,7 +155,7 @@ HM_CAST(mr, mr, FI_CLASS_MR)
  */
 static inline void hm_fid_end(struct fid *fid)
 {
-	*(volatile size_t *)&fid->fclass = FI_CLASS_UNSPEC;
+	__atomic_store_n((volatile size_t *)&fid->fclass, FI_CLASS_UNSPEC, __ATOMIC_RELAXED);
 }
 
 /* ---- uses (hm_use, hm_unuse: core/base/use.h) ---- */

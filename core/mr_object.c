@@ -9,15 +9,17 @@ static struct fi_ops mr_fid_ops;
 static int close_mr(struct fid *fid)
 {
 	struct hm_mr *mr = hm_mr_of(fid);
-	int ret;
+	int ret = hm_mr_begin_close(mr);
 
+	if (ret != 0)
+		return ret == -FI_EALREADY ? -FI_EINVAL : ret;
 	/* the element is free for others as soon as this returns, so the fid is marked before */
 	hm_fid_end(fid);
 	ret = hm_mr_close(mr);
-	if (ret == -FI_EALREADY)
-		return -FI_EINVAL;
-	if (ret != 0) /* it is as it was */
-		fid->fclass = FI_CLASS_MR;
+	if (ret != 0) { /* it is as it was */
+		__atomic_store_n(&fid->fclass, FI_CLASS_MR, __ATOMIC_RELAXED);
+		hm_mr_cancel_close(mr);
+	}
 	return ret;
 }
 

@@ -180,6 +180,24 @@ static int reserve_batch(struct hm_key_table *table, struct hm_key_stripe *strip
 	return 0;
 }
 
+void hm_key_reserve(struct hm_key_table *table, size_t count)
+{
+	uint32_t next = atomic_load_explicit(&table->next_slot, memory_order_acquire);
+	uint32_t room = table->capacity - next, place;
+	unsigned last;
+
+	/* a thread takes slots by the batch */
+	count = count < HM_KEY_RESERVE_MOST ? count + BATCH : HM_KEY_RESERVE_MOST;
+	if (room == 0)
+		return;
+	last = hm_chunk_of(next + (uint32_t)(count < room ? count : room) - 1, HM_KEY_CHUNK0_BITS,
+			   &place);
+	for (unsigned chunk = hm_chunk_of(next, HM_KEY_CHUNK0_BITS, &place); chunk <= last; chunk++)
+		if (!atomic_load_explicit(&table->chunk[chunk], memory_order_acquire) &&
+		    grow_to(table, chunk) != 0)
+			return;
+}
+
 /* A slot that the stripe has at hand, or NULL.  Slot lock held. */
 static struct hm_key_node *slot_at_hand(struct hm_key_table *table, struct hm_key_stripe *stripe)
 {

@@ -45,6 +45,7 @@
 #define HM_KEY_LIVE	     (UINT64_C(1) << 24)
 #define HM_KEY_REFS	     (HM_KEY_LIVE - 1)
 #define HM_KEY_STRIPES	     64
+#define HM_KEY_RESERVE_MOST  ((size_t)1 << 16)
 #define HM_KEY_FIRST_ENTRIES 8 /* entry points of an empty stripe, one cache line */
 #define HM_KEY_CHUNK0_BITS   6
 #define HM_KEY_CHUNKS	     (HM_KEY_SLOT_BITS - HM_KEY_CHUNK0_BITS + 1)
@@ -105,6 +106,11 @@ void hm_key_table_destroy(struct hm_key_table *table);
  * bytes is added to what hm_key_count reports until free.
  */
 int hm_key_alloc(struct hm_key_table *table, uint64_t bytes, const uint64_t *key, void **element);
+/*
+ * Have memory for so many elements beside those that there are, so that taking them asks for none: a hint, of
+ * which HM_KEY_RESERVE_MOST are heeded, and nothing is missing where there is no memory for it now.
+ */
+void hm_key_reserve(struct hm_key_table *table, size_t count);
 /* The handle that publish will make valid (or has made). */
 uint64_t hm_key_handle(const struct hm_key_node *node);
 /* Make the element's handle and key valid. */

@@ -249,6 +249,15 @@ static int check_dmabuf(const struct fi_mr_dmabuf *dmabuf, struct hm_mr_request 
 	return check_dmabuf_size(dmabuf);
 }
 
+static void fill_new(const struct fi_mr_attr *attr, struct hm_mr_request *request)
+{
+	request->nic.sub_mr_cnt = attr->sub_mr_cnt;
+	if (attr->base_mr)
+		request->base = hm_container(attr->base_mr, struct hm_mr, mr);
+	else
+		request->nic.page_size = attr->page_size;
+}
+
 int hm_mr_check(struct hm_mr_domain *domain, const struct fi_mr_attr *attr, uint64_t flags,
 		struct hm_mr_request *request)
 {
@@ -270,20 +279,17 @@ int hm_mr_check(struct hm_mr_domain *domain, const struct fi_mr_attr *attr, uint
 		ret = check_key(domain, attr->requested_key);
 	if (ret != 0)
 		return ret;
-	request->nic =
-		(struct nic_region_request){ .iov = dmabuf ? &request->place : attr->mr_iov,
-					     .iov_count = dmabuf ? 1 : attr->iov_count,
-					     .access = attr->access,
-					     .flags = flags,
-					     .page_size = has_new(domain) ? attr->page_size : 0,
-					     .sub_mr_cnt = has_new(domain) ? attr->sub_mr_cnt : 0,
-					     .dmabuf = dmabuf ? &request->dmabuf : NULL };
+	request->nic = (struct nic_region_request){ .iov = dmabuf ? &request->place : attr->mr_iov,
+						    .iov_count = dmabuf ? 1 : attr->iov_count,
+						    .access = attr->access,
+						    .flags = flags,
+						    .dmabuf = dmabuf ? &request->dmabuf : NULL };
 	request->requested_key = attr->requested_key;
 	request->on_device = false;
 	request->base = NULL;
-	if (is_sub(domain, attr))
-		return hm_mr_check_base(domain, attr, request);
-	if (!(domain->nic->caps & FI_HMEM) || dmabuf)
+	if (has_new(domain))
+		fill_new(attr, request);
+	if (request->base || !(domain->nic->caps & FI_HMEM) || dmabuf)
 		return 0;
 	return hm_mr_find_memory(domain, attr, flags, request);
 }

@@ -149,7 +149,7 @@ static void fill_region(struct hm_mr *mr, struct hm_mr_domain *domain,
 	region->access = (uint32_t)request->nic.access;
 	region->parent = request->base ? &request->base->region : NULL;
 	atomic_store_explicit(&region->state, state, memory_order_relaxed);
-	atomic_store_explicit(&mr->subs, 0, memory_order_relaxed);
+	atomic_store_explicit(&mr->subs, HM_MR_CLOSING, memory_order_relaxed);
 	mr->mr.mem_desc = (void *)(uintptr_t)hm_key_handle(&region->node);
 }
 
@@ -159,7 +159,7 @@ static bool has_user_keys(const struct nic_domain *nic)
 	return !(nic->mr_mode & (FI_MR_PROV_KEY | FI_MR_RAW));
 }
 
-/* Give the region its key and open it to accesses. */
+/* Give the region its key and open it to accesses and sub-MRs. */
 static void publish(struct hm_mr *mr, const struct nic_domain *nic, uint64_t requested_key)
 {
 	if (nic->mr_mode & FI_MR_RAW)
@@ -169,6 +169,7 @@ static void publish(struct hm_mr *mr, const struct nic_domain *nic, uint64_t req
 	else
 		mr->mr.key = nic->ops->region_key(&mr->region);
 	hm_key_publish(&mr->region.node);
+	atomic_store_explicit(&mr->subs, 0, memory_order_release);
 }
 
 /* An element, with the key that was asked for where the application chooses. */
@@ -253,27 +254,20 @@ int hm_mr_close(struct hm_mr *mr)
 	struct hm_mr_domain *domain = owner(mr);
 	struct nic_region *parent = mr->region.parent;
 	uint64_t len = mr->region.len;
-	int ret = hm_mr_begin_close(mr);
+	bool live = hm_key_kill(&mr->region.node);
+	int ret;
 
-	if (ret != 0)
-		return ret;
-	if (!hm_key_kill(&mr->region.node)) {
-		hm_mr_end_close(mr);
-		assert(!"memory region closed twice");
-		HM_WARN(FI_LOG_MR, "region %p is closed already", (void *)mr);
-		return -FI_EALREADY;
-	}
+	assert(live); /* begin_close lets one thread through */
+	(void)live;
 	/* the NIC ends its key before it lets go of the memory; nobody here leads to either any more */
 	ret = domain->nic->ops->region_deregister(&mr->region);
 	note_end(domain, &mr->region, ret == 0);
 	if (ret != 0) {
 		hm_key_revive(&mr->region.node);
-		hm_mr_end_close(mr);
 		return ret;
 	}
 	unbind(mr->region.ext);
 	free_ext(mr);
-	hm_mr_end_close(mr);
 	hm_key_free(&domain->regions, &mr->region.node, len);
 	if (parent)
 		hm_mr_drop_base(hm_container(parent, struct hm_mr, region));
@@ -287,10 +281,12 @@ int hm_mr_register(struct hm_mr_domain *domain, const struct fi_mr_attr *attr, u
 	int ret = hm_mr_check(domain, attr, flags, &request);
 
 	if (ret == 0 && request.base)
-		ret = hm_mr_hold_base(request.base);
+		ret = hm_mr_take_base(domain, &request);
 	if (ret != 0)
 		return ret;
 	ret = make_region(domain, &request, mr);
+	if (ret == 0 && request.nic.sub_mr_cnt)
+		hm_key_reserve(&domain->regions, request.nic.sub_mr_cnt);
 	if (ret != 0 && request.base)
 		hm_mr_drop_base(request.base);
 	return ret;

@@ -51,7 +51,7 @@ struct hm_mr {
 	struct nic_region region;
 };
 
-/* In hm_mr.subs: the region is being closed, so that it gets no sub-MRs any more. */
+/* In hm_mr.subs: the region is not made yet, being closed, or closed, so that it gets no sub-MRs. */
 #define HM_MR_CLOSING (UINT32_C(1) << 31)
 
 static_assert(sizeof(struct hm_mr) <= 128, "a region takes two cache lines");
@@ -65,7 +65,8 @@ struct hm_mr_request {
 	struct nic_region_request nic;
 	uint64_t len; /* sum of the segments */
 	uint64_t requested_key;
-	struct hm_mr *base; /* the region that this is to be a part of; NULL: none */
+	/* What this is to be a part of; NULL: nothing.  Not looked at before hm_mr_take_base. */
+	struct hm_mr *base;
 	struct fi_mr_dmabuf dmabuf;
 	struct iovec place;
 	/* Whose each segment is.  on_device: any of them is not the host's; else memory is not filled. */
@@ -99,10 +100,17 @@ int hm_mr_check_part(const struct nic_region *region, const struct iovec *iov);
 int hm_mr_register(struct hm_mr_domain *domain, const struct fi_mr_attr *attr, uint64_t flags,
 		   struct hm_mr **mr);
 /*
- * -FI_EALREADY: closed already.  -FI_EBUSY: it has sub-MRs, or something of the program's holds it at the NIC
- * (a memory window); or the NIC's error: nothing is changed.  Waits for accesses that are under way.
+ * The first half of closing: the region gets no sub-MRs any more.  -FI_EBUSY: it has some, and nothing is
+ * changed.  -FI_EALREADY: closed already, or about to be.
+ */
+int hm_mr_begin_close(struct hm_mr *mr);
+/*
+ * The other half.  Waits for accesses that are under way.  -FI_EBUSY: something of the program's holds the
+ * region at the NIC (a memory window); or the NIC's error: it works as before, but for sub-MRs, which the
+ * caller allows again by hm_mr_cancel_close.
  */
 int hm_mr_close(struct hm_mr *mr);
+void hm_mr_cancel_close(struct hm_mr *mr);
 /*
  * Count remote writes; owner is the counter's domain.  -FI_EINVAL, -FI_ENOSYS: the domain has no
  * FI_RMA_EVENT, -FI_EOPBADSTATE: enabled already where the mode makes that too late.
@@ -134,20 +142,13 @@ int hm_mr_check_local(const struct nic_domain *nic, const void *addr, size_t len
 
 /* sub.c */
 /*
- * The region that attr->base_mr names, as request->base; request's iov and flags are filled already.
- * -FI_EINVAL: no region of this domain, or not inside one of its segments.
+ * Keep request->base from being closed, for a sub-MR's life.  -FI_EINVAL: it is no region of this domain, or
+ * is being closed; or the request is not inside one of its segments.  -FI_ENOSPC: too many sub-MRs.
  */
-int hm_mr_check_base(const struct hm_mr_domain *domain, const struct fi_mr_attr *attr,
-		     struct hm_mr_request *request);
+int hm_mr_take_base(const struct hm_mr_domain *domain, const struct hm_mr_request *request);
+void hm_mr_drop_base(struct hm_mr *base);
 /* Where base's memory is, for a part of it: as many places as request has segments. */
 void hm_mr_base_places(const struct hm_mr_request *request, struct nic_place *places);
-/* Keep a region from being closed, for a sub-MR's life.  -FI_EINVAL: it is being closed. */
-int hm_mr_hold_base(struct hm_mr *base);
-void hm_mr_drop_base(struct hm_mr *base);
-/* Before a region is closed: it gets no sub-MRs any more.  -FI_EBUSY: it has some. */
-int hm_mr_begin_close(struct hm_mr *mr);
-/* It was not closed after all; or its element is about to be another region's. */
-void hm_mr_end_close(struct hm_mr *mr);
 /* The NIC's part of a new sub-MR.  The NIC's error; -FI_EOPNOTSUPP: a dma-buf that the NIC cannot share. */
 int hm_mr_register_sub(struct hm_mr_domain *domain, struct nic_region *region,
 		       struct hm_mr_request *request);

@@ -157,8 +157,13 @@ static int check_host_parts(const struct nic_region *region, const struct iovec 
 	int ret = 0;
 
 	for (size_t i = 0; i < count && ret == 0; i++)
-		if (!places || places[i].device == HMEM_NO_DEVICE)
+		if (!places) {
 			ret = check_mapped(region, &iov[i], 1);
+		} else if (places[i].device == HMEM_NO_DEVICE) {
+			struct iovec part = { places[i].at, iov[i].iov_len };
+
+			ret = check_mapped(region, &part, 1);
+		}
 	return ret;
 }
 

@@ -74,14 +74,23 @@ static enum hmreg_error find_region(struct nic_ep *ep, struct nic_domain *target
 	return HMREG_OK;
 }
 
+/* What a sub-MR shares with its bases is refreshed with them. */
+static uint32_t shared_state(const struct nic_region *base)
+{
+	uint32_t state = 0;
+
+	for (; base; base = base->parent)
+		state |= atomic_load_explicit(&((struct nic_region *)base)->state,
+					      memory_order_acquire);
+	return state & NIC_REGION_REFRESHING;
+}
+
 static enum hmreg_error check_state(struct nic_region *region, const struct nic_ep *target)
 {
 	uint32_t state = atomic_load_explicit(&region->state, memory_order_acquire);
 
-	/* what a sub-MR shares with its base is refreshed with that */
-	for (const struct nic_region *base = region->parent; base; base = base->parent)
-		state |= atomic_load_explicit(&base->state, memory_order_acquire) &
-			 NIC_REGION_REFRESHING;
+	if (region->parent && (region->domain->mr_mode & FI_MR_MMU_NOTIFY))
+		state |= shared_state(region->parent);
 	if (state & NIC_REGION_REFRESHING)
 		return HMREG_REFRESHING;
 	if (!(state & NIC_REGION_ENABLED))

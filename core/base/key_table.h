@@ -107,8 +107,9 @@ void hm_key_table_destroy(struct hm_key_table *table);
  */
 int hm_key_alloc(struct hm_key_table *table, uint64_t bytes, const uint64_t *key, void **element);
 /*
- * Have memory for so many elements beside those that there are, so that taking them asks for none: a hint, of
- * which HM_KEY_RESERVE_MOST are heeded, and nothing is missing where there is no memory for it now.
+ * Have memory for so many elements beside those that there are, so that taking them asks for none (but for the
+ * index, which can do without).  A hint: at most HM_KEY_RESERVE_MOST of it are heeded, and where there is no
+ * memory now, it is asked for on taking.
  */
 void hm_key_reserve(struct hm_key_table *table, size_t count);
 /* The handle that publish will make valid (or has made). */

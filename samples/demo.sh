@@ -23,7 +23,7 @@ usage()
 	                       device as \`hmreg-info' names it
 	  --min SIZE           smallest transfer in bytes, with suffix K, M or G (default 1)
 	  --max SIZE           largest transfer (default 16M)
-	  --iters N            latency iterations per size
+	  --iters N            iterations per size
 	  --ops LIST           any of write,read,atomic
 	  --json               print a JSON array with one object for each profile, and nothing else;
 	                       the other messages of this script go to standard error

@@ -27,6 +27,7 @@
 #define SMALL_SIZE  4096	       /* up to here several operations share two clock reads */
 #define SMALL_GROUP 15
 #define RUNS	    3	 /* back to back */
+#define MOST_ROUND  2001 /* operations of one of these */
 #define MOST_LOCAL  1000 /* iterations that are chosen by size */
 #define MOST_REMOTE 100	 /* where each takes questions to a server */
 
@@ -159,11 +160,20 @@ static unsigned int clamp(size_t value, unsigned int low, unsigned int high)
 	return value < low ? low : value > high ? high : (unsigned int)value;
 }
 
+/* How many operations of a round run back to back: odd, so that an exclusive or shows. */
+static unsigned int round_length(const struct rma_options *options, size_t size)
+{
+	unsigned int most = options->iterations ? clamp(options->iterations, 3, MOST_ROUND)
+						: MOST_ROUND;
+
+	return clamp(ROUND_BYTES / RUNS / size, 3, most) | 1;
+}
+
 /* All rounds of one kind at one size; stops at the first wrong byte. */
 static int run_kind(struct bench *s, enum rma_kind kind, size_t size, struct rma_row *row)
 {
 	unsigned int group = size <= SMALL_SIZE ? SMALL_GROUP : 1;
-	unsigned int back_to_back = clamp(ROUND_BYTES / RUNS / size, 3, 2001) | 1;
+	unsigned int back_to_back = round_length(s->options, size);
 	unsigned int iterations = s->options->iterations, i;
 	double *times, ns = 0, runs[RUNS];
 	int ret;

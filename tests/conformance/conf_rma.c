@@ -208,7 +208,7 @@ static void rma_random_splits(struct conf *c)
 	conf_link(c, NULL, sizeof(src), &l);
 	other = conf_reg(l.b, l.dst, sizeof(dst), CONF_ALL);
 	other_key = conf_key(l.a, other);
-	for (int i = 0; i < 400; i++) {
+	for (int i = 0; i < (conf_brief() ? 80 : 400); i++) {
 		struct split s;
 		struct fi_msg_rma msg;
 		bool read = i % 2;

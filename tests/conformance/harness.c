@@ -511,3 +511,10 @@ bool conf_valgrind(void)
 
 	return env && *env;
 }
+
+bool conf_brief(void)
+{
+	const char *env = getenv("HMREG_TEST_BRIEF");
+
+	return env && *env;
+}

@@ -346,5 +346,7 @@ void conf_check_code(long have, long want, const char *what, const char *file, i
 int conf_fork(void (*fn)(void *arg), void *arg);
 /* Set by tests/run.sh: memory faults that are meant to happen would be reported. */
 bool conf_valgrind(void);
+/* HMREG_TEST_BRIEF is set: long loops take fewer turns, for a slow machine that runs them once in full. */
+bool conf_brief(void);
 
 #endif

@@ -107,3 +107,10 @@ foreach(keep 0 1 7)
   hmreg_cuda_test(test_dmabuf_keep_${keep} test_dmabuf HMREG_DMABUF_KEEP=${keep})
 endforeach()
 hmreg_cuda_test(test_mr_told test_mr_told FI_LOG_LEVEL=debug FI_LOG_SUBSYS=mr)
+
+# Nothing of them runs: that they compile is the test.
+foreach(text abi_rocr abi_neuron abi_synapseai abi_cuda)
+  if(TARGET ${text})
+    add_dependencies(tests_unit ${text})
+  endif()
+endforeach()

@@ -5,7 +5,7 @@
 . /job/lib.sh
 tool=$1
 export FI_LOG_LEVEL=warn
-size="--max 256K --iters 20 --no-progress"
+size="--max 256K --iters 3 --no-progress"
 
 serving()
 {

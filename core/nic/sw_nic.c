@@ -344,6 +344,7 @@ static int sw_port_describe(const struct nic_port *port, struct hmreg_device *de
 		.max_sge = port->iov_limit,
 		.max_qp_wr = port->tx_size,
 		.endpoints_reason = "",
+		.windows_reason = "sub-MRs of the software NIC need none",
 	};
 	return 0;
 }

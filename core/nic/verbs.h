@@ -9,6 +9,9 @@
  *   verbs_mr.c      one region: host memory or dma-buf, rights, iova, paging, ordering
  *   verbs_parts.c   regions of several parts behind one handle and one key
  *   verbs_indirect.c  that key as one of the device; verbs_indirect_try.c: does the device have such
+ *   verbs_window.c  sub-MRs: memory windows inside their base; verbs_window_try.c: does the device keep to them
+ *   verbs_file.c    sub-MRs of dma-bufs that the program gave: the file found again
+ *   verbs_loop.c    a queue pair to itself, by which keys are written and windows bound
  *   verbs_cause.c   errno of a registration -> cause, evidence, FI_E code and log line
  *   verbs_evidence.c  what /proc and /sys tell about memory, limits and dma-bufs
  *   verbs_kept.c    objects that the driver refused to end
@@ -19,9 +22,11 @@
  * KEYS.  With FI_MR_PROV_KEY, which this NIC always needs, fi_mr_key gives 64 bits:
  *
  *   bits 0-31   rkey of the (only) part
- *   bits 32-47  interior: added to the remote address.  0 with FI_MR_VIRT_ADDR.  Without it, a peer
+ *   bits 32-62  interior: added to the remote address.  0 with FI_MR_VIRT_ADDR.  Without it, a peer
  *               addresses from 0, but hardware wants iova and address to agree modulo the page size,
- *               so iova is the first byte's offset in its page, and the initiator adds it.
+ *               so iova is the first byte's offset in its page, and the initiator adds it.  A window is
+ *               addressed as the region that it is in, so its interior goes on from there; one that
+ *               begins 2 GiB inside or more has a composite key for its only part.
  *   bit 63      set: a composite region.  The key then is VERBS_KEY_COMPOSITE | the region's handle
  *               folded into 63 bits; the initiator asks the target for the table of parts once
  *               (verbs_keys.c).
@@ -41,11 +46,13 @@
 #include "core/base/list.h"
 #include "core/nic/nic.h"
 #include "core/nic/verbs_lib.h"
+#include "dmabuf/dmabuf.h"
 
 #define VERBS_KEY_COMPOSITE	  (UINT64_C(1) << 63)
 #define VERBS_KEY(rkey, interior) ((uint64_t)(rkey) | (uint64_t)(interior) << 32)
 #define VERBS_KEY_RKEY(key)	  ((uint32_t)(key))
-#define VERBS_KEY_INTERIOR(key)	  ((uint64_t)(uint16_t)((key) >> 32))
+#define VERBS_KEY_INTERIOR_MOST	  UINT64_C(0x7fffffff)
+#define VERBS_KEY_INTERIOR(key)	  ((key) >> 32 & VERBS_KEY_INTERIOR_MOST)
 
 /* ---- devices and ports; all of them live as long as the process ---- */
 
@@ -53,13 +60,14 @@ struct verbs_device {
 	struct ibv_device *ibv; /* out of a device list that is never freed */
 	const char *name;
 	bool asked;   /* what it can do is known */
-	bool tried;   /* keys over several regions were */
+	bool tried;   /* keys over several regions and windows were */
 	bool settled; /* it is not looked at again */
 	struct ibv_device_attr attr;
 	uint64_t can;		   /* HMREG_CAN_* */
 	uint64_t odp_caps;	   /* IBV_ODP_SUPPORT_* over reliable connections */
 	const char *dmabuf_reason; /* "" or why dma-buf regions do not work */
 	char indirect_reason[160]; /* "" or why there are no keys over several regions */
+	char windows_reason[160];  /* "" or why sub-MRs are no windows */
 	uint64_t max_mr_size;	   /* of one part: the device's, or HMREG_VERBS_MAX_MR_SIZE */
 	char pci[32];
 	char path[160]; /* verbs_path.c */
@@ -99,6 +107,15 @@ void verbs_path_describe(const char *sysfs_root, const char *ibdev_name, char *p
 
 struct verbs_progress; /* verbs_progress.c */
 
+/* What windows of a domain stand on (verbs_window.c). */
+struct verbs_windows {
+	pthread_mutex_t lock;	 /* protects loop and pools; loop's own lock is taken inside it */
+	struct verbs_loop *loop; /* owned; NULL until one is bound */
+	_Atomic bool off;	 /* binding is not supported after all; set once */
+	_Atomic uint32_t told;	 /* reasons that were logged */
+	_Atomic uint64_t held;	 /* ibv_mw that there are */
+};
+
 struct verbs_domain {
 	struct nic_domain domain; /* first */
 	const struct verbs_port *port;
@@ -124,6 +141,7 @@ struct verbs_domain {
 	struct verbs_addresses *addresses; /* owned; interned IPv6 addresses (verbs_addr.c) */
 	struct verbs_loop *loop;  /* owned; NULL until a key over several regions is made */
 	_Atomic bool no_indirect; /* no such keys in this domain, which was told; set once */
+	struct verbs_windows windows;
 };
 
 static inline struct verbs_domain *verbs_domain_of(struct nic_domain *domain)
@@ -161,6 +179,7 @@ bool verbs_domain_lost(struct verbs_domain *domain, int err);
 /* ---- objects that the driver may refuse to end: verbs_kept.c ---- */
 
 enum verbs_kind {
+	VERBS_KIND_MW,
 	VERBS_KIND_MR,
 	VERBS_KIND_CM_ID,
 	VERBS_KIND_EVENTS,
@@ -190,16 +209,24 @@ void verbs_kept_forget(struct verbs_domain *domain);
 #define VERBS_REGION_ON_DEMAND (1u << 1)
 #define VERBS_REGION_RELAXED   (1u << 2)
 #define VERBS_REGION_ZERO_BASE (1u << 3)
+#define VERBS_REGION_BINDABLE  (1u << 4) /* windows may be bound to its ibv_mr */
+#define VERBS_REGION_WINDOW    (1u << 5) /* a sub-MR whose parts are windows into its base's ibv_mr */
 
-/* One ibv_mr.  offset + len: its place in the whole region; iova: of its first byte. */
+/* One ibv_mr, or window into one.  offset + len: its place in the whole region; iova: of its first byte. */
 struct verbs_part {
-	struct ibv_mr *mr; /* owned */
+	struct ibv_mr *mr; /* owned; of a window: the base's, and NULL once that is gone */
+	struct ibv_mw *mw; /* owned; NULL: no window */
 	uint64_t addr;	   /* host address (or base_addr + offset of a dma-buf) of its first byte */
 	uint64_t offset, len;
 	uint64_t iova;
 };
 
-/* More than one part. */
+static inline uint32_t verbs_part_rkey(const struct verbs_part *part)
+{
+	return part->mw ? part->mw->rkey : part->mr->rkey;
+}
+
+/* Parts behind one composite key. */
 struct verbs_parts {
 	struct hm_list link;		 /* in verbs_domain.composites; unlinked: leads to itself */
 	uint64_t key;			 /* VERBS_KEY_COMPOSITE | ... */
@@ -209,12 +236,22 @@ struct verbs_parts {
 	struct verbs_part part[];
 };
 
+/* Which dma-buf a region was made of, for sub-MRs that need it a second time (verbs_file.c). */
+struct verbs_file {
+	int fd;	  /* the program's, which may have closed it since; -1: none */
+	int kept; /* owned; -1: none */
+	uint64_t offset;
+	struct dmabuf_id id;
+};
+
 /* The private part of a region's element: directly behind struct nic_region. */
 struct verbs_region {
 	struct verbs_part one;	   /* count 1; mr NULL when there are parts */
 	struct verbs_parts *parts; /* owned; NULL: one */
 	struct hm_list link;	   /* in verbs_domain.dmabufs; unlinked: leads to itself */
 	uint32_t flags;		   /* VERBS_REGION_* */
+	struct verbs_pool *pool;   /* owned; windows for its sub-MRs, or NULL */
+	struct verbs_file file;
 };
 
 static inline struct verbs_region *verbs_region_of(const struct nic_region *region)
@@ -223,6 +260,8 @@ static inline struct verbs_region *verbs_region_of(const struct nic_region *regi
 }
 
 int verbs_region_register(struct nic_region *region, const struct nic_region_request *req);
+int verbs_region_derive(struct nic_region *region, struct nic_region *base,
+			const struct nic_region_request *req);
 int verbs_region_deregister(struct nic_region *region);
 int verbs_region_refresh(struct nic_region *region, const struct iovec *iov, size_t count);
 uint64_t verbs_region_key(const struct nic_region *region);
@@ -244,6 +283,8 @@ enum verbs_call {
 	VERBS_CALL_DEREG,
 	VERBS_CALL_ADVISE,
 	VERBS_CALL_REREG,
+	VERBS_CALL_ALLOC_MW,
+	VERBS_CALL_DEALLOC_MW,
 };
 /* What was registered, as evidence for the log. */
 struct verbs_attempt {

@@ -72,6 +72,18 @@ static bool table_full(struct look *look)
 		   held, most, look->device->name);
 }
 
+static bool windows_full(struct look *look)
+{
+	uint64_t held = atomic_load(&look->attempt->domain->windows.held);
+	int most = look->device->attr.max_mw;
+
+	return most > 0 && held >= (uint64_t)most &&
+	       say(look,
+		   "the device's table of memory windows is full: this domain holds %" PRIu64
+		   " of the %d that %s has for all processes; close some sub-MRs",
+		   held, most, look->device->name);
+}
+
 /* ---- limits of the process ---- */
 
 /* Bytes that are pinned: whole pages. */
@@ -357,9 +369,12 @@ static bool has_windows(struct look *look)
 #define DEREG  (1u << VERBS_CALL_DEREG)
 #define ADVISE (1u << VERBS_CALL_ADVISE)
 #define REREG  (1u << VERBS_CALL_REREG)
+#define WINDOW (1u << VERBS_CALL_ALLOC_MW)
+#define UNBIND (1u << VERBS_CALL_DEALLOC_MW)
 #define REG    (HOST | DMABUF)
 #define PIN    (HOST | REREG)
-#define ANY    (REG | DEREG | ADVISE | REREG)
+#define END    (DEREG | UNBIND)
+#define ANY    (REG | END | ADVISE | REREG | WINDOW)
 
 static const struct row {
 	unsigned int calls;
@@ -372,7 +387,7 @@ static const struct row {
 	{ ANY, 0, FI_EIO, no_reason, NULL },
 	{ DEREG, EBUSY, FI_EBUSY, has_windows, NULL },
 	{ DEREG, EINVAL, FI_EBUSY, has_windows, NULL },
-	{ DEREG, 0, 0, NULL, REFUSES STAYS },
+	{ END, 0, 0, NULL, REFUSES STAYS },
 
 	{ ANY, EIO, FI_EIO, NULL, "the device does not answer: removed, reset, or failed" },
 	{ ANY, ENODEV, FI_ENODEV, NULL, "the device is not there any more" },
@@ -380,11 +395,16 @@ static const struct row {
 	{ PIN, ENOMEM, FI_ENOMEM, memlock, NULL },
 	{ REG, ENOMEM, FI_ENOSPC, table_full, NULL },
 	{ DMABUF, ENOMEM, FI_ENOMEM, no_room_for_dmabuf, NULL },
+	{ WINDOW, ENOMEM, FI_ENOSPC, windows_full, NULL },
+	{ WINDOW, ENOMEM, FI_ENOMEM, NULL,
+	  "out of memory, or the device has no memory windows left" },
 	{ ANY, ENOMEM, FI_ENOMEM, out_of_memory, NULL },
 	{ REG, ENOSPC, FI_ENOSPC, table_full, NULL },
 	{ DMABUF, ENOSPC, FI_ENOSPC, no_room_for_dmabuf, NULL },
 	{ HOST, ENOSPC, FI_ENOSPC, NULL, "the device has no keys or translation entries left" },
-	{ REG, EAGAIN, FI_ENOSPC, NULL,
+	{ WINDOW, ENOSPC, FI_ENOSPC, windows_full, NULL },
+	{ WINDOW, ENOSPC, FI_ENOSPC, NULL, "the device has no memory windows left" },
+	{ REG | WINDOW, EAGAIN, FI_ENOSPC, NULL,
 	  "the control group's limit of RDMA objects (rdma.max) is reached" },
 	{ ANY, EMFILE, FI_EMFILE, too_many_files, NULL },
 
@@ -415,14 +435,17 @@ static const struct row {
 	{ ADVISE, EOPNOTSUPP, FI_EOPNOTSUPP, NULL, "the device takes no advice about pages" },
 	{ REREG, EOPNOTSUPP, FI_ENOSYS, NULL,
 	  "the driver cannot give a region other pages: close it and register it anew" },
+	{ REREG, EBUSY, FI_EBUSY, NULL,
+	  "the driver does not while memory windows are bound to it: close its sub-MRs first" },
 	{ REREG, 0, 0, NULL, "the region may be unusable now: close it and register it anew" },
 	{ ANY, 0, 0, NULL, "no cause is known for this" },
 };
 
 static const char *const call_names[] = {
-	[VERBS_CALL_REG_MR] = "ibv_reg_mr_iova2", [VERBS_CALL_REG_DMABUF] = "ibv_reg_dmabuf_mr",
-	[VERBS_CALL_DEREG] = "ibv_dereg_mr",	  [VERBS_CALL_ADVISE] = "ibv_advise_mr",
-	[VERBS_CALL_REREG] = "ibv_rereg_mr",
+	[VERBS_CALL_REG_MR] = "ibv_reg_mr_iova2",   [VERBS_CALL_REG_DMABUF] = "ibv_reg_dmabuf_mr",
+	[VERBS_CALL_DEREG] = "ibv_dereg_mr",	    [VERBS_CALL_ADVISE] = "ibv_advise_mr",
+	[VERBS_CALL_REREG] = "ibv_rereg_mr",	    [VERBS_CALL_ALLOC_MW] = "ibv_alloc_mw",
+	[VERBS_CALL_DEALLOC_MW] = "ibv_dealloc_mw",
 };
 
 static void log_cause(const struct look *look)

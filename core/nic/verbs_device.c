@@ -95,6 +95,20 @@ static const char *dmabuf_refusal(struct ibv_pd *pd, size_t len)
 	}
 }
 
+/*
+ * May windows be bound to dma-buf regions?  A kernel that knows no such regions says so before it looks at
+ * the descriptor, which is none.
+ */
+static bool can_bind_dmabuf(struct ibv_pd *pd, size_t len)
+{
+	struct ibv_mr *mr =
+		verbs.reg_dmabuf_mr(pd, 0, len, 0, -1, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND);
+
+	if (mr)
+		verbs.dereg_mr(mr);
+	return mr || errno == EBADF;
+}
+
 static bool can_prefetch(struct ibv_pd *pd, void *page, size_t len)
 {
 	struct ibv_mr *mr = verbs.reg_mr(pd, page, len, REMOTE_RIGHTS | IBV_ACCESS_ON_DEMAND);
@@ -237,14 +251,35 @@ static bool is_wanted(const struct verbs_device *device)
 	return false;
 }
 
-/* Keys over several regions, tried over the first of the device's ports from this one on. */
-static void try_indirect(struct verbs_device *device, size_t first)
+/* Does what a sub-MR is made of work?  Then its memory need not be registered a second time. */
+static void try_windows(struct verbs_device *device, struct ibv_context *context,
+			const struct verbs_port *port)
 {
-	if (first == ports.count || device->tried)
+	size_t len = (size_t)sysconf(_SC_PAGESIZE);
+	struct ibv_pd *pd;
+
+	verbs_window_try(device, context, port, device->windows_reason,
+			 sizeof(device->windows_reason));
+	if (*device->windows_reason) {
+		HM_DEBUG(FI_LOG_CORE, "%s: no sub-MRs by memory windows: %s", device->name,
+			 device->windows_reason);
 		return;
-	device->tried = true;
-	verbs_indirect_try(device, &ports.port[first], device->indirect_reason,
-			   sizeof(device->indirect_reason));
+	}
+	device->can |= HMREG_CAN_WINDOWS;
+	if (!(device->can & HMREG_CAN_DMABUF))
+		return;
+	pd = verbs.alloc_pd(context);
+	if (!pd)
+		return;
+	if (can_bind_dmabuf(pd, len))
+		device->can |= HMREG_CAN_DMABUF_WINDOWS;
+	verbs.dealloc_pd(pd);
+}
+
+/* Are there keys over several regions? */
+static void try_indirect(struct verbs_device *device, const struct verbs_port *port)
+{
+	verbs_indirect_try(device, port, device->indirect_reason, sizeof(device->indirect_reason));
 	if (!*device->indirect_reason)
 		device->can |= HMREG_CAN_INDIRECT_KEYS;
 	else
@@ -280,7 +315,11 @@ static int look_at(struct verbs_device *device)
 					    sizeof(device->path));
 		device->asked = true;
 		ret = verbs_ports_add(&ports, device, context, &device->settled);
-		try_indirect(device, first);
+		if (first < ports.count && !device->tried) {
+			device->tried = true;
+			try_indirect(device, &ports.port[first]);
+			try_windows(device, context, &ports.port[first]);
+		}
 	}
 	verbs.close_device(context);
 	return ret;

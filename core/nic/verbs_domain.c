@@ -183,6 +183,7 @@ int verbs_domain_open(struct nic_domain *domain)
 	}
 	pthread_mutex_init(&vd->lock, NULL);
 	pthread_mutex_init(&vd->composites_lock, NULL);
+	pthread_mutex_init(&vd->windows.lock, NULL);
 	return 0;
 }
 
@@ -195,10 +196,13 @@ int verbs_domain_close(struct nic_domain *domain)
 		return 0;
 	verbs_loop_close(vd->loop);
 	vd->loop = NULL;
+	verbs_loop_close(vd->windows.loop);
+	vd->windows.loop = NULL;
 	ret = release(vd);
 	if (ret)
 		return ret;
 	verbs_addr_free(vd);
+	pthread_mutex_destroy(&vd->windows.lock);
 	pthread_mutex_destroy(&vd->composites_lock);
 	pthread_mutex_destroy(&vd->lock);
 	return 0;

@@ -8,14 +8,11 @@
 #include <infiniband/mlx5dv.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "core/base/log.h"
 #include "core/nic/verbs.h"
 
-#define LOOP_DEPTH    4
-#define LOOP_PATIENCE 5	 /* seconds for a work request that needs no network */
-#define LIST_MOST     16 /* entries: the list is written inline, as mlx5dv_wr_post(3) wants it */
+#define LIST_MOST 16 /* entries: the list is written inline, as mlx5dv_wr_post(3) wants it */
 /* of all entries: libmlx5 before rdma-core 61 adds them up in 31 bits and makes a longer key too short */
 #define BYTES_MOST ((uint64_t)INT32_MAX)
 /* what the provider takes for such a key; ordering and paging are the business of its parts */
@@ -84,31 +81,14 @@ struct ibv_context *verbs_indirect_open(struct ibv_device *device)
 	return mlx5.open_device(device, &attr);
 }
 
-static int failed(struct verbs_failure *why, const char *step, int err)
-{
-	why->step = step;
-	why->err = err ? err : EIO;
-	why->text = strerror(why->err);
-	return why->err;
-}
-
-/* ---- a queue pair connected to itself ---- */
-
-struct verbs_loop {
-	pthread_mutex_t lock; /* protects the queue pair: one request at a time; innermost */
-	struct ibv_cq *cq;    /* owned, as the rest */
-	struct ibv_qp *qp;
-	struct ibv_qp_ex *ex;
-	struct mlx5dv_qp_ex *dv;
-	bool broken; /* a request failed or did not end: a late completion must not be taken for another's */
-};
+/* ---- a queue pair that writes lists ---- */
 
 static struct ibv_qp *make_qp(const struct verbs_loop_site *site, struct ibv_cq *cq)
 {
 	struct ibv_qp_init_attr_ex attr = {
 		.send_cq = cq,
 		.recv_cq = cq,
-		.cap = { .max_send_wr = LOOP_DEPTH,
+		.cap = { .max_send_wr = VERBS_LOOP_DEPTH,
 			 .max_recv_wr = 1,
 			 .max_send_sge = 1,
 			 .max_recv_sge = 1,
@@ -121,164 +101,23 @@ static struct ibv_qp *make_qp(const struct verbs_loop_site *site, struct ibv_cq 
 	};
 	struct mlx5dv_qp_init_attr dv = { .comp_mask = MLX5DV_QP_INIT_ATTR_MASK_SEND_OPS_FLAGS,
 					  .send_ops_flags = MLX5DV_QP_EX_WITH_MR_LIST };
+	struct ibv_qp *qp = mlx5.create_qp(site->context, &attr, &dv);
+	struct ibv_qp_ex *ex = qp ? mlx5.qp_to_qp_ex(qp) : NULL;
 
-	return mlx5.create_qp(site->context, &attr, &dv);
+	if (!qp || (ex && mlx5.qp_ex_from_ibv_qp_ex(ex)))
+		return qp;
+	verbs.destroy_qp(qp);
+	errno = EOPNOTSUPP;
+	return NULL;
 }
 
-/*
- * The way from the port back to itself.  A LID alone will do on InfiniBand, unless the port wants a
- * global header with it or the subnet gave it none; RoCE knows only GIDs.  0 or errno.
- */
-static int path_to_itself(const struct verbs_loop_site *site, const struct ibv_port_attr *port,
-			  struct ibv_ah_attr *path)
+int verbs_indirect_loop(const struct verbs_loop_site *site, struct verbs_loop **loop,
+			struct verbs_failure *why)
 {
-	int index = site->gid_index < 0 ? 0 : site->gid_index;
+	struct verbs_loop_site here = *site;
 
-	*path = (struct ibv_ah_attr){ .dlid = port->lid, .port_num = site->port };
-	if (port->link_layer != IBV_LINK_LAYER_ETHERNET && !(port->flags & IBV_QPF_GRH_REQUIRED) &&
-	    port->lid != 0)
-		return 0;
-	path->is_global = 1;
-	path->grh.sgid_index = (uint8_t)index;
-	path->grh.hop_limit = 1;
-	errno = 0;
-	if (verbs.query_gid(site->context, site->port, index, &path->grh.dgid) == 0)
-		return 0;
-	return errno ? errno : EINVAL;
-}
-
-/* RESET to RTS, to itself over its own port.  0 or errno. */
-static int connect_to_itself(const struct verbs_loop_site *site, struct ibv_qp *qp)
-{
-	struct ibv_port_attr port;
-	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT,
-				    .port_num = site->port,
-				    .qp_access_flags = site->access };
-	int ret = verbs_query_port(site->context, site->port, &port);
-
-	if (ret == 0)
-		ret = verbs.modify_qp(qp, &attr,
-				      IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
-					      IBV_QP_ACCESS_FLAGS);
-	if (ret != 0)
-		return ret;
-	attr = (struct ibv_qp_attr){ .qp_state = IBV_QPS_RTR,
-				     .path_mtu = port.active_mtu,
-				     .dest_qp_num = qp->qp_num,
-				     .max_dest_rd_atomic = 1,
-				     .min_rnr_timer = 12 };
-	ret = path_to_itself(site, &port, &attr.ah_attr);
-	if (ret == 0)
-		ret = verbs.modify_qp(qp, &attr,
-				      IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
-					      IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
-					      IBV_QP_MIN_RNR_TIMER);
-	if (ret != 0)
-		return ret;
-	attr = (struct ibv_qp_attr){ .qp_state = IBV_QPS_RTS,
-				     .timeout = 14,
-				     .retry_cnt = 7,
-				     .rnr_retry = 7,
-				     .max_rd_atomic = 1 };
-	return verbs.modify_qp(qp, &attr,
-			       IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
-				       IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC);
-}
-
-int verbs_loop_open(const struct verbs_loop_site *site, struct verbs_loop **out,
-		    struct verbs_failure *why)
-{
-	struct verbs_loop *loop = calloc(1, sizeof(*loop));
-	int ret;
-
-	if (!loop)
-		return failed(why, "the queue pair that writes the list", ENOMEM);
-	errno = 0;
-	loop->cq = verbs.create_cq(site->context, LOOP_DEPTH, NULL, NULL, 0);
-	if (!loop->cq) {
-		ret = failed(why, "the completion queue for the list", errno);
-		goto free_loop;
-	}
-	errno = 0;
-	loop->qp = make_qp(site, loop->cq);
-	if (!loop->qp) {
-		ret = failed(why, "the queue pair that writes the list", errno);
-		goto destroy_cq;
-	}
-	loop->ex = mlx5.qp_to_qp_ex(loop->qp);
-	loop->dv = loop->ex ? mlx5.qp_ex_from_ibv_qp_ex(loop->ex) : NULL;
-	ret = loop->dv ? connect_to_itself(site, loop->qp) : EOPNOTSUPP;
-	if (ret != 0) {
-		failed(why, "connecting a queue pair to itself", ret);
-		goto destroy_qp;
-	}
-	pthread_mutex_init(&loop->lock, NULL);
-	*out = loop;
-	return 0;
-destroy_qp:
-	verbs.destroy_qp(loop->qp);
-destroy_cq:
-	verbs.destroy_cq(loop->cq);
-free_loop:
-	free(loop);
-	return ret;
-}
-
-void verbs_loop_close(struct verbs_loop *loop)
-{
-	if (!loop)
-		return;
-	verbs.destroy_qp(loop->qp);
-	verbs.destroy_cq(loop->cq);
-	pthread_mutex_destroy(&loop->lock);
-	free(loop);
-}
-
-static int await(struct verbs_loop *loop, struct verbs_failure *why)
-{
-	struct timespec start, now;
-	struct ibv_wc wc;
-	int n;
-
-	clock_gettime(CLOCK_MONOTONIC, &start);
-	do {
-		n = ibv_poll_cq(loop->cq, 1, &wc);
-		clock_gettime(CLOCK_MONOTONIC, &now);
-	} while (n == 0 && now.tv_sec - start.tv_sec < LOOP_PATIENCE);
-	if (n == 1 && wc.status == IBV_WC_SUCCESS)
-		return 0;
-	failed(why, "a request of the queue pair to itself", EIO);
-	why->text = n == 1   ? verbs.wc_status_str(wc.status)
-		    : n == 0 ? "it does not complete"
-			     : "its completion cannot be read";
-	loop->broken = true;
-	return why->err;
-}
-
-/* With the lock.  A queue pair that broke is not used again; that was told when it did. */
-static int check_loop(const struct verbs_loop *loop, struct verbs_failure *why)
-{
-	if (!loop->broken)
-		return 0;
-	failed(why, "the queue pair to itself", EIO);
-	why->text = "an earlier request of it failed";
-	return why->err;
-}
-
-int verbs_loop_run(struct verbs_loop *loop, struct ibv_send_wr *wr, struct verbs_failure *why)
-{
-	struct ibv_send_wr *bad;
-	int ret;
-
-	pthread_mutex_lock(&loop->lock);
-	ret = check_loop(loop, why);
-	if (ret == 0) {
-		ret = ibv_post_send(loop->qp, wr, &bad);
-		ret = ret ? failed(why, "a request of the queue pair to itself", ret)
-			  : await(loop, why);
-	}
-	pthread_mutex_unlock(&loop->lock);
-	return ret;
+	here.make_qp = make_qp;
+	return verbs_loop_open(&here, loop, why);
 }
 
 /* ---- keys ---- */
@@ -291,22 +130,18 @@ static int write_list(struct verbs_loop *loop, struct mlx5dv_mkey *mkey, unsigne
 		      const struct verbs_list *list, struct verbs_failure *why)
 {
 	struct ibv_sge entry[LIST_MOST]; /* the call wants them writable */
-	int ret;
+	struct ibv_qp_ex *ex = mlx5.qp_to_qp_ex(loop->qp);
+	int ret = verbs_loop_begin(loop, why);
 
+	if (ret != 0)
+		return ret;
 	memcpy(entry, list->entry, list->count * sizeof(*entry));
-	pthread_mutex_lock(&loop->lock);
-	ret = check_loop(loop, why);
-	if (ret == 0) {
-		ibv_wr_start(loop->ex);
-		loop->ex->wr_id = 0;
-		loop->ex->wr_flags = IBV_SEND_SIGNALED | IBV_SEND_INLINE;
-		mlx5dv_wr_mr_list(loop->dv, mkey, access & KEY_RIGHTS, (uint16_t)list->count,
-				  entry);
-		ret = ibv_wr_complete(loop->ex);
-		ret = ret ? failed(why, "writing the list", ret) : await(loop, why);
-	}
-	pthread_mutex_unlock(&loop->lock);
-	return ret;
+	ibv_wr_start(ex);
+	ex->wr_id = 0;
+	ex->wr_flags = IBV_SEND_SIGNALED | IBV_SEND_INLINE;
+	mlx5dv_wr_mr_list(mlx5.qp_ex_from_ibv_qp_ex(ex), mkey, access & KEY_RIGHTS,
+			  (uint16_t)list->count, entry);
+	return verbs_loop_end(loop, ibv_wr_complete(ex), "writing the list", why);
 }
 
 int verbs_indirect_create(struct ibv_pd *pd, struct verbs_loop *loop, const struct verbs_list *list,
@@ -320,11 +155,11 @@ int verbs_indirect_create(struct ibv_pd *pd, struct verbs_loop *loop, const stru
 	int ret;
 
 	if (!key)
-		return failed(why, "the key", ENOMEM);
+		return verbs_failed(why, "the key", ENOMEM);
 	errno = 0;
 	key->mkey = mlx5.create_mkey(&attr);
 	if (!key->mkey) {
-		ret = failed(why, "the key", errno);
+		ret = verbs_failed(why, "the key", errno);
 		free(key);
 		return ret;
 	}
@@ -361,12 +196,13 @@ static int get_loop(struct verbs_domain *domain, struct verbs_loop **loop,
 	const struct verbs_loop_site site = { .context = domain->context,
 					      .pd = domain->pd,
 					      .port = domain->port->number,
-					      .gid_index = domain->port->gid_index };
+					      .gid_index = domain->port->gid_index,
+					      .domain = domain };
 	int ret = 0;
 
 	pthread_mutex_lock(&domain->lock);
 	if (!domain->loop)
-		ret = verbs_loop_open(&site, &domain->loop, why);
+		ret = verbs_indirect_loop(&site, &domain->loop, why);
 	*loop = domain->loop;
 	pthread_mutex_unlock(&domain->lock);
 	return ret;

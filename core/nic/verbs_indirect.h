@@ -21,23 +21,17 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "core/nic/verbs_loop.h"
+
 struct ibv_context;
 struct ibv_device;
 struct ibv_pd;
-struct ibv_send_wr;
 struct ibv_sge;
 struct verbs_device;
 struct verbs_domain;
 struct verbs_parts;
 struct verbs_port;
-struct verbs_loop; /* a queue pair to itself */
 struct verbs_indirect;
-
-/* What failed, and how. */
-struct verbs_failure {
-	const char *step, *text;
-	int err; /* errno */
-};
 
 /* NULL, or why this device's provider makes no such keys. */
 const char *verbs_indirect_missing(struct ibv_device *device);
@@ -66,22 +60,9 @@ uint32_t verbs_indirect_rkey(const struct verbs_indirect *key);
 
 /* ---- what both are made of ---- */
 
-/* Where the queue pair lives. */
-struct verbs_loop_site {
-	struct ibv_context *context;
-	struct ibv_pd *pd;
-	uint8_t port;
-	int gid_index;	     /* < 0: the first */
-	unsigned int access; /* IBV_ACCESS_* for requests that it sends itself */
-};
-
-/* These return 0, or an errno and why. */
-int verbs_loop_open(const struct verbs_loop_site *site, struct verbs_loop **loop,
-		    struct verbs_failure *why);
-/* Post one signalled request and wait for its completion.  Serialised. */
-int verbs_loop_run(struct verbs_loop *loop, struct ibv_send_wr *wr, struct verbs_failure *why);
-/* NULL does nothing. */
-void verbs_loop_close(struct verbs_loop *loop);
+/* A queue pair to itself that writes lists: as verbs_loop_open, which closes it too. */
+int verbs_indirect_loop(const struct verbs_loop_site *site, struct verbs_loop **loop,
+			struct verbs_failure *why);
 
 struct verbs_list {
 	const struct ibv_sge *entry;

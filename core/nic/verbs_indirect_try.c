@@ -52,7 +52,7 @@ static int make(struct trial *trial, const struct verbs_loop_site *site, struct 
 		return refused(why, "a region");
 	entry[0] = (struct ibv_sge){ 2 * PIECE, PIECE, trial->one->lkey };
 	entry[1] = (struct ibv_sge){ 0, PIECE, trial->two->lkey };
-	ret = verbs_loop_open(site, &trial->loop, why);
+	ret = verbs_indirect_loop(site, &trial->loop, why);
 	if (ret == 0)
 		ret = verbs_indirect_create(trial->pd, trial->loop, &list, access, &trial->key,
 					    why);

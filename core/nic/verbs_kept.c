@@ -23,6 +23,12 @@ struct verbs_kept {
 	size_t size;
 };
 
+static int end_mw(struct verbs_domain *domain, void *object)
+{
+	(void)domain;
+	return ibv_dealloc_mw(object);
+}
+
 static int end_mr(struct verbs_domain *domain, void *object)
 {
 	(void)domain;
@@ -76,6 +82,7 @@ static const struct {
 	const char *verb;
 	int (*end)(struct verbs_domain *domain, void *object);
 } kinds[] = {
+	[VERBS_KIND_MW] = { "ibv_dealloc_mw", end_mw },
 	[VERBS_KIND_MR] = { "ibv_dereg_mr", end_mr },
 	[VERBS_KIND_CM_ID] = { "rdma_destroy_id", end_cm_id },
 	[VERBS_KIND_EVENTS] = { "rdma_destroy_event_channel", end_events },

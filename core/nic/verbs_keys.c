@@ -230,7 +230,7 @@ static size_t copy_parts(struct verbs_domain *vd, const struct verbs_key_answer 
 			to[n++] = (struct verbs_wire_part){ .start = base + part->offset,
 							    .len = part->len,
 							    .iova = part->iova,
-							    .rkey = part->mr->rkey };
+							    .rkey = verbs_part_rkey(part) };
 		}
 		break;
 	}

@@ -3,7 +3,7 @@
  * libibverbs and librdmacm, loaded when ports are looked for first, so that a program runs on machines
  * that have neither.  Each slot has the type of the library's own declaration.  The inline functions of
  * infiniband/verbs.h that go through the context's operations alone (ibv_post_send, ibv_poll_cq,
- * ibv_req_notify_cq, ibv_post_srq_recv, ibv_advise_mr) are used as they are; everything else through
+ * ibv_req_notify_cq, ibv_post_srq_recv, ibv_advise_mr, and those of memory windows) are used as they are; everything else through
  * these tables, as verbs.reg_mr_iova2(...) or cm.connect(...).  ibv_query_port and ibv_query_device_ex
  * are inline, but call the library: verbs_query_port and verbs_query_device_ex stand for them.
  */

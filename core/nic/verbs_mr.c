@@ -39,7 +39,7 @@ static int access_of(const struct verbs_domain *domain, uint64_t rights)
 	return access;
 }
 
-static int region_access(const struct nic_region *region)
+int verbs_region_access(const struct nic_region *region)
 {
 	const struct verbs_region *mine = verbs_region_of(region);
 	int access = access_of(verbs_domain_of(region->domain), region->access);
@@ -48,7 +48,26 @@ static int region_access(const struct nic_region *region)
 		access |= IBV_ACCESS_ON_DEMAND;
 	if (mine->flags & VERBS_REGION_RELAXED)
 		access |= IBV_ACCESS_RELAXED_ORDERING;
+	if (mine->flags & VERBS_REGION_BINDABLE)
+		access |= IBV_ACCESS_MW_BIND;
 	return access;
+}
+
+/*
+ * May windows be bound to a region of these rights?  For the device the right to bind is nothing more to
+ * do, and it is given wherever it can be.  But the kernel pins for writing what has it, since a window may
+ * write: memory that is only readable would not register any more, and private pages of a file would be
+ * copied.  So regions that write have it, and no others.  On-demand pages are not pinned: there is nothing
+ * to save.
+ */
+static bool is_bindable(const struct verbs_domain *domain, const struct nic_region_request *req,
+			uint32_t flags)
+{
+	uint64_t can = domain->device->can;
+
+	return (can & HMREG_CAN_WINDOWS) && !(flags & VERBS_REGION_ON_DEMAND) &&
+	       (!req->dmabuf || (can & HMREG_CAN_DMABUF_WINDOWS)) &&
+	       (access_of(domain, req->access) & IBV_ACCESS_LOCAL_WRITE);
 }
 
 /* VERBS_REGION_* of a new region. */
@@ -61,6 +80,8 @@ static uint32_t region_flags(const struct verbs_domain *domain,
 		flags |= VERBS_REGION_DMABUF; /* its exporter tells the driver when pages move */
 	else if (domain->on_demand && !req->peer_memory) /* which has no pages to be asked for */
 		flags |= VERBS_REGION_ON_DEMAND;
+	if (is_bindable(domain, req, flags))
+		flags |= VERBS_REGION_BINDABLE;
 	if (!(req->flags & HMREG_MR_RELAXED_ORDERING))
 		return flags;
 	if (domain->device->can & HMREG_CAN_RELAXED_ORDERING)
@@ -98,6 +119,8 @@ int verbs_part_register(const struct verbs_source *source, struct verbs_part *pa
 	struct verbs_domain *domain = source->domain;
 	struct ibv_mr *mr;
 
+	if (source->base)
+		return verbs_window_open(source, part);
 	errno = 0;
 	if (source->fd < 0)
 		mr = verbs.reg_mr_iova2(domain->pd, (void *)(uintptr_t)part->addr, part->len,
@@ -112,8 +135,9 @@ int verbs_part_register(const struct verbs_source *source, struct verbs_part *pa
 	return 0;
 }
 
-int verbs_part_deregister(struct verbs_domain *domain, struct verbs_part *part)
+int verbs_part_deregister(const struct verbs_source *source, struct verbs_part *part)
 {
+	struct verbs_domain *domain = source->domain;
 	struct verbs_attempt attempt = { .domain = domain,
 					 .call = VERBS_CALL_DEREG,
 					 .addr = (void *)(uintptr_t)part->addr,
@@ -123,6 +147,8 @@ int verbs_part_deregister(struct verbs_domain *domain, struct verbs_part *part)
 
 	if (!part->mr)
 		return 0;
+	if (source->base)
+		return verbs_window_close(source, part);
 	err = verbs_errno(verbs.dereg_mr(part->mr));
 	if (err != 0 && !verbs_domain_lost(domain, err))
 		return verbs_cause(&attempt, err);
@@ -133,13 +159,19 @@ int verbs_part_deregister(struct verbs_domain *domain, struct verbs_part *part)
 
 /* ---- regions ---- */
 
-int verbs_region_register(struct nic_region *region, const struct nic_region_request *req)
+/* What sub-MRs of a region that is registered will want. */
+static void prepare_for_subs(struct nic_region *region, const struct nic_region_request *req)
 {
-	struct verbs_domain *domain = verbs_domain_of(region->domain);
 	struct verbs_region *mine = verbs_region_of(region);
-	struct verbs_source source = { .domain = domain, .fd = -1 };
-	int ret;
 
+	if (mine->flags & VERBS_REGION_BINDABLE)
+		verbs_pool_fill(region, req->sub_mr_cnt);
+	else if (!region->parent && (atomic_load(&region->state) & NIC_REGION_IMPORTED))
+		verbs_file_note(mine, req->dmabuf, req->sub_mr_cnt > 0);
+}
+
+int verbs_region_check(const struct verbs_domain *domain, const struct nic_region_request *req)
+{
 	if (verbs_inherited(domain)) {
 		HM_WARN(FI_LOG_MR, "the domain is the parent process's: open one in this process");
 		return -FI_EOPBADSTATE;
@@ -149,14 +181,26 @@ int verbs_region_register(struct nic_region *region, const struct nic_region_req
 			domain->device->name);
 		return -FI_EBADFLAGS;
 	}
+	return 0;
+}
+
+int verbs_region_register(struct nic_region *region, const struct nic_region_request *req)
+{
+	struct verbs_domain *domain = verbs_domain_of(region->domain);
+	struct verbs_region *mine = verbs_region_of(region);
+	struct verbs_source source = { .domain = domain, .fd = -1 };
+	int ret = verbs_region_check(domain, req);
+
+	if (ret != 0)
+		return ret;
 	if (req->dmabuf) {
 		source.fd = req->dmabuf->fd;
 		source.fd_offset = req->dmabuf->offset;
 		source.files = req->iov_count > 1 ? req->dmabuf : NULL;
 	}
-	*mine = (struct verbs_region){ .flags = region_flags(domain, req) };
+	*mine = (struct verbs_region){ .flags = region_flags(domain, req), .file = { -1, -1 } };
 	hm_list_init(&mine->link);
-	source.access = region_access(region);
+	source.access = verbs_region_access(region);
 	if (req->iov_count == 1 && region->len <= domain->device->max_mr_size) {
 		mine->one.addr = region->base;
 		mine->one.len = region->len;
@@ -165,9 +209,12 @@ int verbs_region_register(struct nic_region *region, const struct nic_region_req
 	} else {
 		ret = verbs_parts_register(region, &source, req->iov, req->iov_count);
 	}
-	if (ret == 0 && req->dmabuf && req->dmabuf->base_addr)
+	if (ret != 0)
+		return ret;
+	if (req->dmabuf && req->dmabuf->base_addr)
 		verbs_local_offer(domain, mine);
-	return ret;
+	prepare_for_subs(region, req);
+	return 0;
 }
 
 int verbs_region_deregister(struct nic_region *region)
@@ -175,23 +222,31 @@ int verbs_region_deregister(struct nic_region *region)
 	struct verbs_domain *domain = verbs_domain_of(region->domain);
 	struct verbs_region *mine = verbs_region_of(region);
 	bool offered = !hm_list_empty(&mine->link);
-	struct verbs_source source = { .domain = domain, .access = region_access(region) };
+	struct verbs_source source = { .domain = domain, .access = verbs_region_access(region) };
 	int ret;
 
 	if (verbs_inherited(domain))
 		return 0;
 	source.fd = mine->flags & VERBS_REGION_DMABUF ? VERBS_FD_GONE : -1;
+	if (mine->flags & VERBS_REGION_WINDOW) {
+		source.fd = -1;
+		source.base = region->parent;
+	}
 	if (offered)
 		verbs_local_withdraw(domain, mine);
 	if (mine->parts)
 		ret = verbs_parts_deregister(&source, mine->parts);
 	else
-		ret = verbs_part_deregister(domain, &mine->one);
-	if (ret == 0)
-		mine->parts = NULL;
-	else if (offered)
-		verbs_local_offer(domain, mine);
-	return ret;
+		ret = verbs_part_deregister(&source, &mine->one);
+	if (ret != 0) {
+		if (offered)
+			verbs_local_offer(domain, mine);
+		return ret;
+	}
+	mine->parts = NULL;
+	verbs_pool_free(region);
+	verbs_file_forget(mine);
+	return 0;
 }
 
 uint64_t verbs_region_key(const struct nic_region *region)
@@ -200,7 +255,7 @@ uint64_t verbs_region_key(const struct nic_region *region)
 
 	if (mine->parts)
 		return mine->parts->key;
-	return VERBS_KEY(mine->one.mr->rkey,
+	return VERBS_KEY(verbs_part_rkey(&mine->one),
 			 mine->flags & VERBS_REGION_ZERO_BASE ? mine->one.iova : 0);
 }
 
@@ -234,6 +289,8 @@ int verbs_region_info(const struct nic_region *region, struct hmreg_region_info 
 		info->state |= HMREG_REGION_RELAXED;
 	if (mine->flags & VERBS_REGION_ZERO_BASE)
 		info->state |= HMREG_REGION_ZERO_BASE;
+	if (mine->flags & VERBS_REGION_WINDOW)
+		info->state |= HMREG_REGION_WINDOW;
 	if (atomic_load(&domain->gone))
 		info->state |= HMREG_REGION_REVOKED;
 	info->parts = mine->parts ? (uint32_t)mine->parts->count : 1;
@@ -259,7 +316,7 @@ int verbs_region_part(const struct nic_region *region, size_t index, struct hmre
 	atomic_store(&verbs_domain_of(region->domain)->shown, true);
 	out->mr = part->mr;
 	out->lkey = part->mr->lkey;
-	out->rkey = part->mr->rkey;
+	out->rkey = verbs_part_rkey(part);
 	out->iova = part->iova;
 	out->offset = part->offset;
 	out->len = part->len;
@@ -275,7 +332,7 @@ int verbs_region_part(const struct nic_region *region, size_t index, struct hmre
 static int prefetch(const struct nic_region *region, const struct iovec *iov)
 {
 	struct verbs_domain *domain = verbs_domain_of(region->domain);
-	bool writes = region_access(region) & IBV_ACCESS_LOCAL_WRITE;
+	bool writes = verbs_region_access(region) & IBV_ACCESS_LOCAL_WRITE;
 	struct verbs_attempt attempt = { .domain = domain, .call = VERBS_CALL_ADVISE, .fd = -1 };
 	uint64_t addr = (uintptr_t)iov->iov_base, left = iov->iov_len, covered;
 
@@ -314,14 +371,14 @@ static int repin(const struct nic_region *region, struct verbs_part *part)
 					 .call = VERBS_CALL_REREG,
 					 .addr = (void *)(uintptr_t)part->addr,
 					 .len = part->len,
-					 .access = (uint64_t)region_access(region),
+					 .access = (uint64_t)verbs_region_access(region),
 					 .iova = part->iova,
 					 .fd = -1 };
 	int ret;
 
 	errno = 0;
 	ret = verbs.rereg_mr(mr, IBV_REREG_MR_CHANGE_TRANSLATION, NULL,
-			     (void *)(uintptr_t)part->addr, part->len, region_access(region));
+			     (void *)(uintptr_t)part->addr, part->len, verbs_region_access(region));
 	if (ret != 0 && ret != IBV_REREG_MR_ERR_DO_FORK_OLD)
 		return verbs_cause(&attempt, errno);
 	if (mr->lkey == lkey && mr->rkey == rkey)
@@ -362,9 +419,11 @@ static bool is_stale(const struct nic_region *region, const struct verbs_part *p
 	return touches(part, iov, count) && on_host(region, part);
 }
 
-/* Why pinned pages of this domain cannot be exchanged; NULL: they can. */
-static const char *cannot_repin(const struct verbs_domain *domain)
+/* Why pinned pages of this region cannot be exchanged; NULL: they can. */
+static const char *cannot_repin(const struct verbs_domain *domain, const struct verbs_region *mine)
 {
+	if (mine->flags & VERBS_REGION_WINDOW)
+		return "the pages of a memory window are its base's";
 	if (!(domain->device->can & HMREG_CAN_REREG))
 		return "the device cannot give a region other pages under the same key";
 	if (domain->zero_based)
@@ -377,7 +436,7 @@ static int refresh_pinned(struct nic_region *region, const struct iovec *iov, si
 	struct verbs_domain *domain = verbs_domain_of(region->domain);
 	struct verbs_region *mine = verbs_region_of(region);
 	size_t parts = mine->parts ? mine->parts->count : 1;
-	const char *why = cannot_repin(domain);
+	const char *why = cannot_repin(domain, mine);
 	int ret = 0;
 
 	for (size_t i = 0; i < parts && ret == 0; i++) {

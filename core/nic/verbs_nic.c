@@ -22,6 +22,7 @@ struct nic_ops verbs_nic_ops = {
 	.domain_verbs = verbs_domain_handles,
 	.progress = verbs_progress_domain,
 	.region_register = verbs_region_register,
+	.region_derive = verbs_region_derive,
 	.region_deregister = verbs_region_deregister,
 	.region_refresh = verbs_region_refresh,
 	.region_key = verbs_region_key,

@@ -29,7 +29,8 @@ struct walk {
 	uint64_t offset;     /* in the region */
 	uint64_t begin;	     /* where in the region these segments begin */
 	uint64_t most, page;
-	bool joins; /* adjacent segments are of one memory */
+	bool joins;		       /* adjacent segments are of one memory */
+	const struct nic_region *base; /* no part crosses the ends of one of its; or NULL */
 };
 
 static struct walk walk_from(const struct verbs_source *source, const struct iovec *iov,
@@ -38,6 +39,7 @@ static struct walk walk_from(const struct verbs_source *source, const struct iov
 	return (struct walk){ .iov = iov,
 			      .count = count,
 			      .joins = !source->files,
+			      .base = source->base,
 			      .most = source->domain->device->max_mr_size,
 			      .page = (uint64_t)sysconf(_SC_PAGESIZE) };
 }
@@ -58,6 +60,15 @@ static void take_segment(struct walk *walk)
 	}
 }
 
+/* How much of [addr, addr + len) the base's part at addr has. */
+static uint64_t inside_base(const struct nic_region *base, uint64_t addr, uint64_t len)
+{
+	const struct verbs_part *part = base ? verbs_part_at(base, addr) : NULL;
+	uint64_t left = part ? part->len - (addr - part->addr) : len;
+
+	return left < len ? left : len;
+}
+
 /* The next part, without its mr.  False: there is none. */
 static bool next_part(struct walk *walk, const struct verbs_domain *domain, struct verbs_part *part)
 {
@@ -68,7 +79,7 @@ static bool next_part(struct walk *walk, const struct verbs_domain *domain, stru
 			return false;
 		take_segment(walk);
 	}
-	len = walk->left;
+	len = inside_base(walk->base, walk->addr, walk->left);
 	if (len > walk->most) {
 		end = (walk->addr + walk->most) & ~(walk->page - 1);
 		len = end > walk->addr ? end - walk->addr : walk->most;
@@ -141,7 +152,7 @@ static int register_all(const struct verbs_source *source, const struct iovec *i
 
 		if (ret != 0) {
 			while (n-- > 0)
-				verbs_part_deregister(source->domain, &parts->part[n]);
+				verbs_part_deregister(source, &parts->part[n]);
 			return ret;
 		}
 		if (part->addr < end)
@@ -168,7 +179,8 @@ static void make_key(struct nic_region *region, const struct verbs_source *sourc
 
 	hm_list_init(&parts->link);
 	/* nothing says that the device brings pages in which it meets behind such a key */
-	if (domain->zero_based && (domain->device->can & HMREG_CAN_INDIRECT_KEYS) &&
+	if (domain->zero_based && !source->base &&
+	    (domain->device->can & HMREG_CAN_INDIRECT_KEYS) &&
 	    !(source->access & IBV_ACCESS_ON_DEMAND) &&
 	    verbs_indirect_make(domain, parts, (unsigned int)source->access, &parts->indirect) ==
 		    0) {
@@ -191,7 +203,8 @@ int verbs_parts_register(struct nic_region *region, const struct verbs_source *s
 
 	if (ret != 0)
 		return ret;
-	if (n == 1) { /* all segments are adjacent */
+	if (n == 1 && !(source->base && verbs_window_is_deep(source, region->base))) {
+		/* all segments are adjacent */
 		struct walk walk = walk_from(source, iov, count);
 		struct verbs_source here;
 
@@ -240,15 +253,15 @@ static int end_key(struct verbs_domain *domain, struct verbs_parts *parts)
 }
 
 /* As far as the device lets them go. */
-static int end_parts(struct verbs_domain *domain, struct verbs_parts *parts)
+static int end_parts(const struct verbs_source *source, struct verbs_parts *parts)
 {
 	for (size_t i = 0; i < parts->count; i++) {
-		int ret = verbs_part_deregister(domain, &parts->part[i]);
+		int ret = verbs_part_deregister(source, &parts->part[i]);
 
 		if (ret != 0)
 			return ret;
 	}
-	return end_key(domain, parts);
+	return end_key(source->domain, parts);
 }
 
 /* The region stays: have its parts and its key lead where they led.  False: it is half closed. */
@@ -276,7 +289,7 @@ int verbs_parts_deregister(const struct verbs_source *source, struct verbs_parts
 	int ret;
 
 	withdraw(source->domain, parts);
-	ret = end_parts(source->domain, parts);
+	ret = end_parts(source, parts);
 	if (ret == 0)
 		free(parts);
 	else if (!restore(source, parts))
@@ -310,6 +323,17 @@ static size_t find_part(const struct verbs_parts *parts, uint64_t addr)
 			high = middle;
 	}
 	return holds(&parts->part[low], addr) ? low : parts->count;
+}
+
+const struct verbs_part *verbs_part_at(const struct nic_region *region, uint64_t addr)
+{
+	const struct verbs_region *mine = verbs_region_of(region);
+	size_t at;
+
+	if (!mine->parts)
+		return holds(&mine->one, addr) ? &mine->one : NULL;
+	at = find_part(mine->parts, addr);
+	return at < mine->parts->count ? &mine->parts->part[at] : NULL;
 }
 
 /* Entries for what part has of [addr, addr + len). */

@@ -480,6 +480,7 @@ int verbs_port_describe(const struct nic_port *port, struct hmreg_device *out)
 	out->pci = device->pci;
 	out->dmabuf_reason = off ? "FI_HMEM_DISABLE_P2P is set" : device->dmabuf_reason;
 	out->indirect_reason = device->indirect_reason;
+	out->windows_reason = device->windows_reason;
 	out->path = device->path;
 	out->port = vp->number;
 	out->gid_index = vp->gid_index;

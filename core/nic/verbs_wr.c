@@ -107,8 +107,7 @@ static enum step target(struct verbs_ep *ep, struct verbs_op *op, uint64_t offse
 	if (!(remote->key & VERBS_KEY_COMPOSITE)) {
 		p->rkey = VERBS_KEY_RKEY(remote->key);
 		p->addr = addr + VERBS_KEY_INTERIOR(remote->key);
-		*why = remote->key >> 48 ? HMREG_KEY_UNKNOWN : HMREG_OK;
-		return remote->key >> 48 ? STEP_FAILED : STEP_POSTED;
+		return STEP_POSTED;
 	}
 	ret = verbs_keys_find(ep, op->peer, remote->key, addr, left, &p->rkey, &p->addr, &reach);
 	if (ret < 0) {

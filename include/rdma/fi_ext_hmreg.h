@@ -108,6 +108,8 @@ struct ibv_mr;
 #define HMREG_CAN_SRQ		     (1ULL << 11)
 #define HMREG_CAN_PREFETCH	     (1ULL << 12) /* ibv_advise_mr */
 #define HMREG_CAN_ENDPOINTS	     (1ULL << 13) /* not set: the port is for registration alone */
+#define HMREG_CAN_WINDOWS	     (1ULL << 14) /* sub-MRs are memory windows, tried */
+#define HMREG_CAN_DMABUF_WINDOWS     (1ULL << 15) /* those of dma-bufs as well */
 
 /* What a NIC port can do and how much.  Strings are constant and live as long as the process. */
 struct hmreg_device {
@@ -128,6 +130,7 @@ struct hmreg_device {
 	uint64_t max_rd_atomic;
 	const char *indirect_reason;  /* "" with HMREG_CAN_INDIRECT_KEYS, else why not */
 	const char *endpoints_reason; /* "" with HMREG_CAN_ENDPOINTS, else why not and what to do */
+	const char *windows_reason;   /* "" with HMREG_CAN_WINDOWS, else why not */
 };
 
 /* Operations of a fabric: fi_open_ops(&fabric->fid, HMREG_FABRIC_OPS, 0, (void **) &ops, NULL). */
@@ -172,19 +175,20 @@ enum hmreg_path {
 #define HMREG_REGION_RELAXED   (1u << 1) /* relaxed ordering is in force */
 #define HMREG_REGION_REVOKED   (1u << 2) /* the device is gone; the key is dead, but not re-used */
 #define HMREG_REGION_ZERO_BASE (1u << 3) /* addressed from 0 */
+#define HMREG_REGION_WINDOW    (1u << 4) /* a sub-MR that is a memory window inside its base */
 
 struct hmreg_region_info {
 	size_t size;
 	enum hmreg_path path;
 	uint32_t state; /* HMREG_REGION_* */
-	uint32_t parts; /* verbs regions behind it; 0 on the software NIC */
+	uint32_t parts; /* verbs regions, or windows, behind it; 0 on the software NIC */
 	uint64_t len;
 };
 
 /* One verbs region behind a memory region. */
 struct hmreg_verbs_part {
 	size_t size;
-	struct ibv_mr *mr; /* the library's; valid until the region is closed */
+	struct ibv_mr *mr; /* the library's; valid until the region is closed; of a window: its base's */
 	uint32_t lkey, rkey;
 	uint64_t iova;	 /* what a work request calls its first byte */
 	uint64_t offset; /* of its first byte in the whole region */

@@ -55,6 +55,8 @@ static void device(FILE *out, const struct hmreg_device *d)
 	tool_json_string(out, d->dmabuf_reason);
 	fputs(",\n   \"indirect_reason\": ", out);
 	tool_json_string(out, d->indirect_reason ? d->indirect_reason : "");
+	fputs(",\n   \"windows_reason\": ", out);
+	tool_json_string(out, d->windows_reason ? d->windows_reason : "");
 	fputs(",\n   \"endpoints_reason\": ", out);
 	tool_json_string(out, d->endpoints_reason ? d->endpoints_reason : "");
 	fputs(",\n   \"limits\": {", out);

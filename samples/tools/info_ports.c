@@ -33,9 +33,14 @@ const struct info_capability info_capabilities[] = {
 	  "HMREG_MR_RELAXED_ORDERING has an effect" },
 	{ HMREG_CAN_INDIRECT_KEYS, "indirect_keys", "indirect keys",
 	  "regions of several parts have one rkey" },
-	{ HMREG_CAN_WINDOW_1, "window_1", "memory windows, type 1", "nothing so far" },
+	{ HMREG_CAN_WINDOW_1, "window_1", "memory windows, type 1",
+	  "sub-MRs, where a trial of them succeeds" },
 	{ HMREG_CAN_WINDOW_2A, "window_2a", "memory windows, type 2A", "nothing so far" },
 	{ HMREG_CAN_WINDOW_2B, "window_2b", "memory windows, type 2B", "nothing so far" },
+	{ HMREG_CAN_WINDOWS, "windows", "sub-MRs by windows",
+	  "sub-MRs (base_mr) pin nothing a second time" },
+	{ HMREG_CAN_DMABUF_WINDOWS, "dmabuf_windows", "the same of dma-bufs",
+	  "sub-MRs of dma-bufs, too" },
 	{ HMREG_CAN_ATOMICS, "atomics", "atomics of 8 bytes", "FI_ATOMIC" },
 	{ HMREG_CAN_SRQ, "srq", "shared receive queues", "endpoints" },
 };
@@ -134,6 +139,7 @@ const char *info_why_not(const struct info_capability *c, const struct hmreg_dev
 	const char *why = c->bit == HMREG_CAN_DMABUF	      ? device->dmabuf_reason
 			  : c->bit == HMREG_CAN_INDIRECT_KEYS ? device->indirect_reason
 			  : c->bit == HMREG_CAN_ENDPOINTS     ? device->endpoints_reason
+			  : c->bit == HMREG_CAN_WINDOWS	      ? device->windows_reason
 							      : "";
 
 	return why ? why : "";

@@ -26,7 +26,9 @@
  *   zero_based=1          regions may start at another device address than their own
  *   relaxed=1             relaxed ordering is known (unknown: the flag is dropped, as for all optional ones)
  *   dmabuf=1              ibv_reg_dmabuf_mr takes any descriptor that can be mapped (a memfd); 0 unsupported
- *   mw=1                  memory windows
+ *   mw=1                  memory windows: 0 none, 1 types 1 and 2B, 2 type 2B alone
+ *   mw_bounds=1           a window's ends are kept to; 0: only those of the region that it is in, as Linux's rxe
+ *   mw_dmabuf=0           windows may be bound to DMA-buf regions (kernels up to now: not)
  *   query_ex=1            context operation query_device_ex is there
  *   advise=1              ibv_advise_mr is there (it needs odp too)
  *   indirect=0            1: keys over several regions, by the interface of mlx5's provider
@@ -41,7 +43,7 @@
  *   max_msg=1G mtu=1024   limits, each checked
  *
  * Faithful to hardware: reliable connections deliver in order; keys are checked against protection domain,
- * bounds and rights; errors move both queue pairs to the error state and flush; a receiver without a receive
+ * bounds and rights, windows as regions; errors move both queue pairs to the error state and flush; a receiver without a receive
  * makes the sender wait (rnr_retry 0: fail); slots of a send queue are free when a completion at or after
  * them was polled; a key's number is used again late, and its low byte differs then.  Memory is accessed by
  * the kernel on the device's behalf, so that a page that is not there gives an error completion.
@@ -69,7 +71,8 @@ struct emu_verbs_counts {
 	uint64_t mrs;	  /**< regions, of every kind */
 	uint64_t dmabufs; /**< regions that are over a DMA-buf */
 	uint64_t odp_mrs; /**< regions with on-demand paging */
-	uint64_t mws;
+	uint64_t mws;	  /**< memory windows */
+	uint64_t bound;	  /**< of these, bound to a region */
 	uint64_t comp_channels;
 	uint64_t cqs;
 	uint64_t srqs;

@@ -76,6 +76,8 @@ static const struct setting settings[] = {
 	NUMBER(relaxed, 1),
 	NUMBER(dmabuf, 1),
 	NUMBER(mw, 1),
+	NUMBER(mw_bounds, 1),
+	NUMBER(mw_dmabuf, 0),
 	NUMBER(query_ex, 1),
 	NUMBER(advise, 1),
 	NUMBER(indirect, 0),

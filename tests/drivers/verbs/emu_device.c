@@ -225,7 +225,9 @@ static void fill_attr(const struct emu_context *context, struct ibv_device_attr 
 	attr->max_qp_wr = (int)config->max_qp_wr;
 	attr->device_cap_flags = IBV_DEVICE_RC_RNR_NAK_GEN | IBV_DEVICE_SYS_IMAGE_GUID;
 	if (config->mw)
-		attr->device_cap_flags |= IBV_DEVICE_MEM_WINDOW | IBV_DEVICE_MEM_WINDOW_TYPE_2B;
+		attr->device_cap_flags |= IBV_DEVICE_MEM_WINDOW_TYPE_2B;
+	if (config->mw == 1)
+		attr->device_cap_flags |= IBV_DEVICE_MEM_WINDOW;
 	attr->max_sge = (int)config->max_sge;
 	attr->max_sge_rd = (int)config->max_sge;
 	attr->max_cq = (int)config->max_cq;

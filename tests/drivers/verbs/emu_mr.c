@@ -121,7 +121,11 @@ static int check_memory(const void *addr, size_t length, uint64_t iova, unsigned
 		return EINVAL;
 	if (access & IBV_ACCESS_ON_DEMAND)
 		return 0;
-	return emu_memory_mapped(addr, length, access & IBV_ACCESS_LOCAL_WRITE) ? 0 : EFAULT;
+	/* who may bind windows may let others write */
+	return emu_memory_mapped(addr, length,
+				 access & (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND))
+		       ? 0
+		       : EFAULT;
 }
 
 static int check_memlock(const struct emu_config *config, uint64_t more)
@@ -178,7 +182,7 @@ static int mr_add(struct emu_mr *mr)
 static struct ibv_mr *null_mr(struct ibv_pd *pd, void *addr, size_t length)
 {
 	static atomic_uint next = 1;
-	struct emu_mr *mr = malloc(sizeof(*mr));
+	struct emu_mr *mr = calloc(1, sizeof(*mr));
 
 	if (!mr)
 		return NULL;
@@ -319,8 +323,9 @@ static int check_dmabuf(const struct emu_context *ctx, uint64_t offset, size_t l
 {
 	if (!ctx->config.dmabuf)
 		return EOPNOTSUPP;
-	if (access & (IBV_ACCESS_ON_DEMAND | IBV_ACCESS_HUGETLB | IBV_ACCESS_ZERO_BASED |
-		      IBV_ACCESS_MW_BIND))
+	if (access & (IBV_ACCESS_ON_DEMAND | IBV_ACCESS_HUGETLB | IBV_ACCESS_ZERO_BASED))
+		return EINVAL;
+	if ((access & IBV_ACCESS_MW_BIND) && !ctx->config.mw_dmabuf)
 		return EINVAL;
 	if (iova && !ctx->config.zero_based)
 		return EINVAL;

@@ -36,7 +36,11 @@ static uint8_t *in_window(const struct emu_mw *mw, const struct ibv_pd *pd, uint
 
 	if (!mw->mr || mw->ibv.pd != pd ||
 	    (mw->ibv.type == IBV_MW_TYPE_2 && mw->qp_num != qp_num) ||
-	    (mw->access & access) != access || !within(start, mw->length, addr, length))
+	    (mw->access & access) != access)
+		return NULL;
+	if (!emu_ctx(pd->context)->config.mw_bounds)
+		return in_region(mw->mr, pd, addr - start + mw->addr, length, 0);
+	if (!within(start, mw->length, addr, length))
 		return NULL;
 	return mw->mr->host + (mw->addr - mw->mr->iova) + (addr - start);
 }
@@ -68,6 +72,8 @@ struct ibv_mw *emu_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type)
 	emu_enter();
 	if (!error && emu_gone(pd->context))
 		error = EIO;
+	if (!error && type == IBV_MW_TYPE_1 && ctx->config.mw > 1)
+		error = EINVAL;
 	if (!error && mw && ctx->used.mw < ctx->config.max_mw)
 		rkey = emu_key_add(EMU_KEY_MW, mw);
 	if (rkey) {
@@ -89,8 +95,10 @@ struct ibv_mw *emu_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type)
 
 static void unbind(struct emu_mw *mw)
 {
-	if (mw->mr)
-		mw->mr->windows--;
+	if (!mw->mr)
+		return;
+	mw->mr->windows--;
+	emu_count(mw->ibv.context, bound, -1);
 	mw->mr = NULL;
 }
 
@@ -115,25 +123,45 @@ int emu_dealloc_mw(struct ibv_mw *ibv)
 	return error;
 }
 
+/* What of a region may a window be bound to? */
+static bool may_bind(const struct emu_mw *mw, const struct emu_mr *mr,
+		     const struct ibv_mw_bind_info *info)
+{
+	unsigned int writes = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC;
+
+	if (info->mw_access_flags & ~(writes | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_ZERO_BASED))
+		return false;
+	/* only windows of type 2 are addressed from 0 */
+	if (mw->ibv.type == IBV_MW_TYPE_1 && (info->mw_access_flags & IBV_ACCESS_ZERO_BASED))
+		return false;
+	if (!in_region(mr, mw->ibv.pd, info->addr, info->length, IBV_ACCESS_MW_BIND) ||
+	    (mr->access & IBV_ACCESS_ZERO_BASED))
+		return false;
+	return !(info->mw_access_flags & writes) || (mr->access & IBV_ACCESS_LOCAL_WRITE);
+}
+
 enum ibv_wc_status emu_mw_bind(const struct ibv_pd *pd, uint32_t qp_num, struct ibv_mw *ibv,
 			       uint32_t rkey, const struct ibv_mw_bind_info *info)
 {
 	struct emu_mw *mw = hm_container(ibv, struct emu_mw, ibv);
-	struct emu_mr *mr = info->mr ? hm_container(info->mr, struct emu_mr, ibv) : NULL;
-	unsigned int writes = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC;
+	struct emu_mr *mr = info->mr && info->length ? hm_container(info->mr, struct emu_mr, ibv)
+						     : NULL;
 
 	if (ibv->pd != pd || (rkey >> 8) != (ibv->rkey >> 8))
 		return IBV_WC_MW_BIND_ERR;
-	if (mr && (!in_region(mr, pd, info->addr, info->length, IBV_ACCESS_MW_BIND) ||
-		   ((info->mw_access_flags & writes) && !(mr->access & IBV_ACCESS_LOCAL_WRITE))))
+	/* one of type 2 has to be invalidated before */
+	if (ibv->type == IBV_MW_TYPE_2 && (mw->mr || !info->length))
+		return IBV_WC_MW_BIND_ERR;
+	if (mr && !may_bind(mw, mr, info))
 		return IBV_WC_MW_BIND_ERR;
 	unbind(mw);
 	emu_key_set_low(ibv->rkey, rkey);
 	ibv->rkey = rkey;
-	if (!mr || !info->length)
+	if (!mr)
 		return IBV_WC_SUCCESS;
 	mw->mr = mr;
 	mr->windows++;
+	emu_count(ibv->context, bound, 1);
 	mw->addr = info->addr;
 	mw->length = info->length;
 	mw->access = info->mw_access_flags;

@@ -40,6 +40,9 @@ static int send_check(const struct emu_qp *qp, const struct ibv_send_wr *wr)
 	}
 	if (wr->num_sge < 0 || (unsigned int)wr->num_sge > qp->sq.max_sge)
 		return EINVAL;
+	/* those of type 1 are bound by ibv_bind_mw */
+	if (wr->opcode == IBV_WR_BIND_MW && wr->bind_mw.mw->type != IBV_MW_TYPE_2)
+		return EINVAL;
 	if ((wr->send_flags & IBV_SEND_INLINE) && !inline_fits(&qp->sq, wr))
 		return EINVAL;
 	return emu_queue_full(&qp->sq) ? ENOMEM : 0;

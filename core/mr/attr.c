@@ -58,6 +58,11 @@ static int check_flags(const struct hm_mr_domain *domain, uint64_t flags)
 			(unsigned long)(flags & ~REGISTRATION_FLAGS));
 		return -FI_EBADFLAGS;
 	}
+	if ((flags & FI_MR_SINGLE_USE) && !(domain->nic->ops->region_flags & FI_MR_SINGLE_USE)) {
+		HM_WARN(FI_LOG_MR, "FI_MR_SINGLE_USE: %s cannot end a key after one use",
+			domain->nic->port->domain_name);
+		return -FI_EBADFLAGS;
+	}
 	if ((flags & FI_RMA_EVENT) && !(domain->nic->caps & FI_RMA_EVENT)) {
 		HM_WARN(FI_LOG_MR, "FI_RMA_EVENT needs a domain opened with this capability");
 		return -FI_EBADFLAGS;

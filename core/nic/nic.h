@@ -295,6 +295,8 @@ struct nic_ops {
 	const char *name;
 	size_t domain_size, ep_size; /* bytes including the common head */
 	size_t region_private;	     /* bytes behind struct nic_region's end in an element */
+	/* Of the registration flags that not every NIC can honour, FI_MR_SINGLE_USE: those that this one can. */
+	uint64_t region_flags;
 
 	/*
 	 * Ports that are usable.  The array is the NIC's and lives as long as the process; its elements

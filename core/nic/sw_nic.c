@@ -447,6 +447,7 @@ struct nic_ops sw_nic_ops = {
 	.name = "sw",
 	.domain_size = sizeof(struct nic_domain),
 	.ep_size = sizeof(struct sw_ep),
+	.region_flags = FI_MR_SINGLE_USE,
 	.ports = sw_ports,
 	.port_address = sw_port_address,
 	.port_reaches = sw_port_reaches,

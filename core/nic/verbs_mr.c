@@ -170,16 +170,11 @@ static void prepare_for_subs(struct nic_region *region, const struct nic_region_
 		verbs_file_note(mine, req->dmabuf, req->sub_mr_cnt > 0);
 }
 
-int verbs_region_check(const struct verbs_domain *domain, const struct nic_region_request *req)
+int verbs_region_check(const struct verbs_domain *domain)
 {
 	if (verbs_inherited(domain)) {
 		HM_WARN(FI_LOG_MR, "the domain is the parent process's: open one in this process");
 		return -FI_EOPBADSTATE;
-	}
-	if (req->flags & FI_MR_SINGLE_USE) {
-		HM_WARN(FI_LOG_MR, "FI_MR_SINGLE_USE: %s cannot end a key after one use",
-			domain->device->name);
-		return -FI_EBADFLAGS;
 	}
 	return 0;
 }
@@ -189,7 +184,7 @@ int verbs_region_register(struct nic_region *region, const struct nic_region_req
 	struct verbs_domain *domain = verbs_domain_of(region->domain);
 	struct verbs_region *mine = verbs_region_of(region);
 	struct verbs_source source = { .domain = domain, .fd = -1 };
-	int ret = verbs_region_check(domain, req);
+	int ret = verbs_region_check(domain);
 
 	if (ret != 0)
 		return ret;

@@ -328,7 +328,7 @@ int verbs_region_derive(struct nic_region *region, struct nic_region *base,
 	struct verbs_region *mine = verbs_region_of(region), *above = verbs_region_of(base);
 	struct verbs_source source = { .domain = domain, .fd = -1, .base = base };
 	enum reason reason;
-	int ret = verbs_region_check(domain, req);
+	int ret = verbs_region_check(domain);
 
 	if (ret != 0)
 		return ret;

@@ -218,6 +218,20 @@ static void hmem_ifaces(void **state)
 	assert_refused(check(FI_MR_DMABUF), -FI_EINVAL);
 }
 
+/* Whatever else is asked for: that is not looked at. */
+static void flag_06_where_the_nic_can(void **state)
+{
+	static const uint64_t beside[] = { 0, FI_MR_DMABUF, HMREG_MR_RELAXED_ORDERING };
+
+	(void)state;
+	for (size_t i = 0; i < count_of(beside); i++)
+		assert_refused(check(FI_MR_SINGLE_USE | beside[i]), -FI_EBADFLAGS);
+	ops.region_flags = FI_MR_SINGLE_USE;
+	assert_int_equal(check(FI_MR_SINGLE_USE | FI_MR_DMABUF), 0);
+	assert_true(request.nic.flags & FI_MR_SINGLE_USE);
+	ops.region_flags = 0;
+}
+
 static void reg_08_relaxed_ordering_is_a_flag(void **state)
 {
 	(void)state;
@@ -239,6 +253,7 @@ int main(void)
 		CASE(flag_05_no_base_mr),
 		CASE(flag_03_04_exclude_each_other),
 		CASE(flag_03_04_host_memory),
+		CASE(flag_06_where_the_nic_can),
 		CASE(hmem_ifaces),
 		CASE(reg_08_relaxed_ordering_is_a_flag),
 	};

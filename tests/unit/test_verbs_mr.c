@@ -206,13 +206,6 @@ static void fn_22_peer_memory_is_pinned(void **state)
 	dereg(&r);
 }
 
-static void flag_06_single_use_cannot_be_kept(void **state)
-{
-	(void)state;
-	assert_told(reg(&r, ADDR, 64, ALL, FI_MR_SINGLE_USE), -FI_EBADFLAGS, "FI_MR_SINGLE_USE");
-	assert_int_equal(stub_calls, 0);
-}
-
 /* ---- dma-bufs ---- */
 
 static void reg_06_dmabuf_addresses(void **state)
@@ -548,7 +541,6 @@ int main(void)
 		CASE(reg_08_fn_35_relaxed_ordering_is_asked_for),
 		CASE(mode_06_on_demand_pages_of_host_memory),
 		CASE(fn_22_peer_memory_is_pinned),
-		CASE(flag_06_single_use_cannot_be_kept),
 		CASE(reg_06_dmabuf_addresses),
 		CASE(close_of_a_busy_region_changes_nothing),
 		CASE(api_20_driver_that_refuses_to_end_a_region),

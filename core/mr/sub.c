@@ -207,7 +207,7 @@ static int register_again(struct hm_mr_domain *domain, struct nic_region *region
 		attr.device.cuda = place->device; /* an int for each interface */
 	}
 	if (place)
-		ret = hm_mr_find_memory(domain, &attr, request->nic.flags, request);
+		ret = hm_mr_find_memory(domain, &attr, 0, request); /* flags were looked at before */
 	return ret == 0 ? hm_mr_register_by_path(domain, region, request) : ret;
 }
 

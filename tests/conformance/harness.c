@@ -263,29 +263,48 @@ static int tear_down(void **state)
 
 /* ---- the runner ---- */
 
-/* NAME[+PEER][:minimal], taken apart; the pieces are the profile's. */
+/* The options behind the name are cut off. */
+static int take_options(char *name, struct conf_profile *profile)
+{
+	char *colon;
+
+	while ((colon = strrchr(name, ':'))) {
+		if (strcmp(colon, ":minimal") == 0)
+			profile->offered = 0;
+		else if (strcmp(colon, ":sub") == 0)
+			profile->sub = true;
+		else
+			return -FI_EINVAL;
+		*colon = '\0';
+	}
+	return 0;
+}
+
+/* NAME[+PEER][:minimal][:sub], taken apart; the pieces are the profile's. */
 static int parse_profile(const char *text, struct conf_profile *profile, char **name)
 {
-	const char *env = getenv("HMREG_TEST_PEER");
-	char *colon, *plus;
+	const char *env = getenv("HMREG_TEST_PEER"), *sub = getenv("HMREG_TEST_SUB");
+	bool more = sub && *sub && !strstr(text, ":sub");
+	char *label = malloc(strlen(text) + sizeof(":sub"));
+	char *plus;
+	int ret;
 
-	*name = strdup(text);
-	profile->label = strdup(text);
+	profile->label = label;
 	profile->offered = CONF_MR_MODES;
-	if (!*name || !profile->label)
+	if (!label)
 		return -FI_ENOMEM;
-	colon = strchr(*name, ':');
-	if (colon && strcmp(colon, ":minimal") == 0) {
-		*colon = '\0';
-		profile->offered = 0;
-	}
+	sprintf(label, "%s%s", text, more ? ":sub" : "");
+	*name = strdup(label);
+	if (!*name)
+		return -FI_ENOMEM;
+	ret = take_options(*name, profile);
 	plus = strchr(*name, '+');
 	if (plus)
 		*plus++ = '\0';
 	else if (env && *env)
 		plus = (char *)(uintptr_t)env;
 	profile->peer = plus ? strdup(plus) : NULL;
-	return plus && !profile->peer ? -FI_ENOMEM : 0;
+	return plus && !profile->peer ? -FI_ENOMEM : ret;
 }
 
 /* Once more, as it is asked for in cases. */

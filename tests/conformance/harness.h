@@ -7,6 +7,7 @@
  * software NIC.  A name may be followed by
  *   +OTHER     the second end of a pair is on this domain (as with HMREG_TEST_PEER=OTHER)
  *   :minimal   hints offer no mr_mode bit but those that the port needs; else they offer every bit
+ *   :sub       (also HMREG_TEST_SUB=1) what conf_reg and its kin register are sub-MRs of larger regions
  * A case's printed name ends with its profile: mode_03_null_desc[sw-verbs], rma_bounds[emu0+emu1:minimal].
  *
  * NICs differ.  A case asks what it needs to know of the infos, of fi_query_atomic, of the domain, or of
@@ -51,6 +52,7 @@
 #define CONF_ENDS      6
 #define CONF_REGIONS   128
 #define CONF_BUFFERS   128
+#define CONF_BASES     512
 #define CONF_TIMEOUT_S 20
 #define CONF_CAPS      (FI_MSG | FI_RMA | FI_ATOMIC)
 #define CONF_REMOTE    (FI_REMOTE_READ | FI_REMOTE_WRITE)
@@ -71,6 +73,7 @@ struct conf_profile {
 	int offered;	      /* mr_mode in hints */
 	int mode;	      /* the mr_mode bits that are agreed then */
 	int needed, kept;     /* bits that the port needs; that it keeps where they are offered */
+	bool sub;	      /* regions are sub-MRs */
 	/*
 	 * What no info tells.  exact: errors tell their cause (hardware says "access refused" for a wrong
 	 * key, range or right alike).  at_once: an operation is carried out before its call returns,
@@ -95,12 +98,16 @@ struct conf_end {
 	struct fid_ep *ep;
 	struct hmreg_domain_ops *ops; /* NULL: not this library's domain */
 	uint64_t next_key;
+	/* Of the domain: what the harness has registered for sub-MRs to be part of. */
+	uint64_t bases, base_bytes;
 };
 
 /* A registered region and the keys that other ends have mapped for it. */
 struct conf_region {
 	struct conf_end *end;
 	struct fid_mr *mr; /* NULL: closed */
+	struct fid_mr
+		*base; /* with profile->sub: outlives mr, until the region or its end is dropped */
 	void *desc;
 	uint64_t addr; /* of its first byte, in a peer's calls */
 	size_t maps;
@@ -113,13 +120,18 @@ struct conf_region {
 struct conf {
 	const struct conf_profile *profile;
 	int mode;
-	size_t ends, regions, buffers;
+	size_t ends, regions, buffers, bases;
 	struct conf_end end[CONF_ENDS];
 	struct conf_region region[CONF_REGIONS];
 	struct {
 		uint8_t *mem;
 		size_t len;
 	} buffer[CONF_BUFFERS];
+	struct conf_base {
+		struct conf_end *end;
+		struct fid_mr *mr;
+		uint64_t len;
+	} base[CONF_BASES];
 	size_t fds;
 	uint64_t random;
 };
@@ -201,6 +213,7 @@ void conf_close_ep(struct conf_end *end);
 void conf_drop_end(struct conf_end *end);
 /* For an endpoint, which skips the case where there is none, or with opts->no_ep for a domain alone. */
 struct fi_info *conf_hints(const char *domain, const struct conf_opts *opts);
+/* Without what the harness itself has registered. */
 struct hmreg_domain_stats conf_stats(const struct conf_end *end);
 /* The domain's figures are these. */
 void conf_check_stats(const struct conf_end *end, uint64_t regions, uint64_t bytes,

@@ -173,6 +173,7 @@ static void close_end(struct conf_end *end, bool check)
 	CLOSE(av);
 	if (end->shares)
 		return;
+	conf_close_bases(end->conf, end, check);
 	if (check && end->domain && end->ops) {
 		struct hmreg_domain_stats stats = conf_stats(end);
 
@@ -217,12 +218,20 @@ void conf_close_all(struct conf *c, bool check)
 		close_end(&c->end[c->ends - 1], check);
 }
 
+/* The end that the domain was opened for. */
+static const struct conf_end *owner(const struct conf_end *end)
+{
+	return end->shares ? end->shares : end;
+}
+
 struct hmreg_domain_stats conf_stats(const struct conf_end *end)
 {
 	struct hmreg_domain_stats stats = { .size = sizeof(stats) };
 
 	if (end->ops)
 		assert_ok(end->ops->stats(&end->domain->fid, &stats));
+	stats.regions -= owner(end)->bases;
+	stats.registered_bytes -= owner(end)->base_bytes;
 	return stats;
 }
 
@@ -251,60 +260,68 @@ void conf_ready(struct conf_end *end, struct fid_mr *mr, struct fid_cntr *cntr)
 		assert_ok(fi_mr_refresh(mr, NULL, 0, 0));
 }
 
-static struct conf_region *add_region(struct conf_end *end, struct fid_mr *mr, const void *first)
+static struct conf_region *add_region(struct conf_end *end, struct fid_mr *mr, struct fid_mr *base,
+				      const void *first)
 {
 	struct conf *c = end->conf;
 	struct conf_region *region = &c->region[c->regions];
 
 	assert_true(c->regions < CONF_REGIONS);
 	c->regions++;
-	*region = (struct conf_region){ .end = end, .mr = mr, .desc = fi_mr_desc(mr) };
+	*region =
+		(struct conf_region){ .end = end, .mr = mr, .base = base, .desc = fi_mr_desc(mr) };
 	region->addr = end->mode & FI_MR_VIRT_ADDR ? (uintptr_t)first : 0;
 	return region;
+}
+
+/* Registers with a key that is free: neither bound nor enabled. */
+static struct conf_region *register_region(struct conf_end *end, struct fi_mr_attr *attr,
+					   uint64_t flags)
+{
+	struct conf_end *keys = end->shares ? end->shares : end;
+	struct fi_mr_attr asked = *attr;
+	struct iovec iov;
+	struct fid_mr *mr, *base = conf_base(keys, &asked, &iov, &flags);
+	void *first;
+
+	asked.requested_key = attr->requested_key = keys->next_key++;
+	assert_ok(fi_mr_regattr(end->domain, &asked, flags, &mr));
+	if (base) /* SUB-03; and that it is a part of it at all */
+		assert_refused(fi_close(&base->fid), -FI_EBUSY);
+	if (flags & FI_MR_DMABUF)
+		first = (char *)asked.dmabuf->base_addr + asked.dmabuf->offset;
+	else
+		first = asked.mr_iov[0].iov_base;
+	return add_region(end, mr, base, first);
 }
 
 struct conf_region *conf_regv(struct conf_end *end, const struct iovec *iov, size_t count,
 			      uint64_t access, uint64_t flags, struct fid_cntr *cntr)
 {
-	struct conf_end *keys = end->shares ? end->shares : end;
-	struct fi_mr_attr attr = { .mr_iov = iov,
-				   .iov_count = count,
-				   .access = access,
-				   .requested_key = keys->next_key++ };
+	struct fi_mr_attr attr = { .mr_iov = iov, .iov_count = count, .access = access };
 	struct conf_region *region;
-	struct fid_mr *mr;
 
 	if (cntr && (end->mode & FI_MR_RMA_EVENT))
 		flags |= FI_RMA_EVENT;
-	assert_ok(fi_mr_regattr(end->domain, &attr, flags, &mr));
-	region = add_region(end, mr, iov[0].iov_base);
-	conf_ready(end, mr, cntr);
+	region = register_region(end, &attr, flags);
+	conf_ready(end, region->mr, cntr);
 	return region;
 }
 
 struct conf_region *conf_regattr(struct conf_end *end, struct fi_mr_attr *attr, uint64_t flags)
 {
-	struct conf_end *keys = end->shares ? end->shares : end;
-	bool dmabuf = flags & FI_MR_DMABUF;
-	struct conf_region *region;
-	struct fid_mr *mr;
+	struct conf_region *region = register_region(end, attr, flags);
 
-	attr->requested_key = keys->next_key++;
-	assert_ok(fi_mr_regattr(end->domain, attr, flags, &mr));
-	region = add_region(end, mr,
-			    dmabuf ? (char *)attr->dmabuf->base_addr + attr->dmabuf->offset
-				   : attr->mr_iov[0].iov_base);
-	conf_ready(end, mr, NULL);
+	conf_ready(end, region->mr, NULL);
 	return region;
 }
 
 struct conf_region *conf_reg_raw(struct conf_end *end, const void *buf, size_t len, uint64_t access)
 {
-	struct conf_end *keys = end->shares ? end->shares : end;
-	struct fid_mr *mr;
+	struct iovec iov = { (void *)(uintptr_t)buf, len };
+	struct fi_mr_attr attr = { .mr_iov = &iov, .iov_count = 1, .access = access };
 
-	assert_ok(fi_mr_reg(end->domain, buf, len, access, 0, keys->next_key++, 0, &mr, NULL));
-	return add_region(end, mr, buf);
+	return register_region(end, &attr, 0);
 }
 
 struct conf_region *conf_reg(struct conf_end *end, const void *buf, size_t len, uint64_t access)
@@ -347,6 +364,8 @@ void conf_drop_region(struct conf_region *region)
 		assert_ok(fi_mr_unmap_key(region->map[region->maps - 1].user->domain,
 					  region->map[region->maps - 1].key));
 	conf_close_region(region);
+	conf_drop_base(c, region->base);
+	region->base = NULL;
 	if (region == &c->region[c->regions - 1])
 		c->regions--;
 }

@@ -121,27 +121,32 @@ static int bind_mr(struct fid *fid, struct fid *bfid, uint64_t flags)
 	return -FI_EINVAL;
 }
 
-/* Without FI_XPU: the handle, which is what the software NIC knows a region by. */
+/* Without FI_XPU: what the NIC's own work requests call the region. */
 static int xpu_desc(struct hm_mr *mr, const struct fi_mr_xpu_desc *desc)
 {
-	uint64_t handle = hm_key_handle(&mr->region.node);
-	size_t have;
+	const struct nic_region *region = &mr->region;
+	uint8_t raw[NIC_DESC_MAX];
+	size_t have, size;
+	int ret;
 
 	if (!desc || !desc->len || desc->flags || desc->ctx) {
 		HM_WARN(FI_LOG_MR, "no length, unknown flags, or an XPU context that is not one");
 		return -FI_EINVAL;
 	}
+	ret = region->domain->ops->region_desc(region, raw, &size);
+	if (ret != 0)
+		return ret;
 	have = *desc->len;
-	*desc->len = sizeof(handle);
-	if (have < sizeof(handle)) {
-		HM_WARN(FI_LOG_MR, "the descriptor needs %zu bytes", sizeof(handle));
-		return -FI_ETOOSMALL;
-	}
-	if (!desc->buf) {
+	if (have >= size && !desc->buf) {
 		HM_WARN(FI_LOG_MR, "no buffer for the descriptor");
 		return -FI_EINVAL;
 	}
-	memcpy(desc->buf, &handle, sizeof(handle));
+	*desc->len = size;
+	if (have < size) {
+		HM_WARN(FI_LOG_MR, "the descriptor needs %zu bytes", size);
+		return -FI_ETOOSMALL;
+	}
+	memcpy(desc->buf, raw, size);
 	return 0;
 }
 

@@ -80,6 +80,16 @@ static int no_sharing(struct nic_region *region, struct nic_region *base,
 	return -FI_ENOSYS;
 }
 
+static int handle_as_desc(const struct nic_region *region, void *desc, size_t *size)
+{
+	uint64_t handle = hm_key_handle(&region->node);
+
+	static_assert(sizeof(handle) <= NIC_DESC_MAX, "room for it");
+	memcpy(desc, &handle, sizeof(handle));
+	*size = sizeof(handle);
+	return 0;
+}
+
 static uint64_t handle_as_key(const struct nic_region *region)
 {
 	return hm_key_handle(&region->node);
@@ -129,6 +139,7 @@ static void fill_defaults(struct nic_ops *ops)
 	DEFAULT(region_derive, no_sharing);
 	DEFAULT(region_refresh, no_refresh);
 	DEFAULT(region_key, handle_as_key);
+	DEFAULT(region_desc, handle_as_desc);
 	DEFAULT(region_info, software_path);
 	DEFAULT(region_part, no_part);
 	DEFAULT(atomic_valid, no_atomics);

@@ -78,6 +78,8 @@ struct nic_port {
 
 /* ---- memory regions ---- */
 
+#define NIC_DESC_MAX 8 /* bytes of the longest descriptor */
+
 /* State bits of a region; an access from a peer needs NIC_REGION_ENABLED. */
 #define NIC_REGION_ENABLED    1u
 #define NIC_REGION_SINGLE_USE 2u /* one remote operation, then USED_UP */
@@ -367,6 +369,11 @@ struct nic_ops {
 	 * region_register.
 	 */
 	uint64_t (*region_key)(const struct nic_region *region);
+	/*
+	 * Optional (the region's handle): what the NIC's own work requests call the region, up to
+	 * NIC_DESC_MAX bytes.  -FI_EOPNOTSUPP: it has no one name there.
+	 */
+	int (*region_desc)(const struct nic_region *region, void *desc, size_t *size);
 	/* Optional (software path, no parts). */
 	int (*region_info)(const struct nic_region *region, struct hmreg_region_info *info);
 	/* Optional (-FI_ENOSYS). */

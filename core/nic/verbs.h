@@ -265,6 +265,7 @@ int verbs_region_derive(struct nic_region *region, struct nic_region *base,
 int verbs_region_deregister(struct nic_region *region);
 int verbs_region_refresh(struct nic_region *region, const struct iovec *iov, size_t count);
 uint64_t verbs_region_key(const struct nic_region *region);
+int verbs_region_desc(const struct nic_region *region, void *desc, size_t *size);
 int verbs_region_info(const struct nic_region *region, struct hmreg_region_info *info);
 int verbs_region_part(const struct nic_region *region, size_t part, struct hmreg_verbs_part *out);
 

@@ -13,6 +13,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "core/base/log.h"
@@ -315,6 +316,27 @@ int verbs_region_part(const struct nic_region *region, size_t index, struct hmre
 	out->iova = part->iova;
 	out->offset = part->offset;
 	out->len = part->len;
+	return 0;
+}
+
+int verbs_region_desc(const struct nic_region *region, void *desc, size_t *size)
+{
+	const struct verbs_region *mine = verbs_region_of(region);
+	const struct verbs_part *part = mine->parts ? &mine->parts->part[0] : &mine->one;
+
+	if (mine->parts && mine->parts->count > 1) {
+		HM_WARN(FI_LOG_MR,
+			"the region is %zu of the device's, each with an lkey of its own "
+			"(verbs_part)",
+			mine->parts->count);
+		return -FI_EOPNOTSUPP;
+	}
+	if (!part->mr) {
+		HM_WARN(FI_LOG_MR, "the region is half closed");
+		return -FI_EOPNOTSUPP;
+	}
+	*size = sizeof(part->mr->lkey);
+	memcpy(desc, &part->mr->lkey, *size);
 	return 0;
 }
 

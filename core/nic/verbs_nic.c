@@ -26,6 +26,7 @@ struct nic_ops verbs_nic_ops = {
 	.region_deregister = verbs_region_deregister,
 	.region_refresh = verbs_region_refresh,
 	.region_key = verbs_region_key,
+	.region_desc = verbs_region_desc,
 	.region_info = verbs_region_info,
 	.region_part = verbs_region_part,
 	.ep_open = verbs_ep_open,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Keys: plain ones, raw ones, and those that a peer has mapped (API-09 to API-11). */
+/* Keys: plain ones, raw ones, and those that a peer has mapped (API-09 to API-11); descriptors (API-17). */
 #include "tests/conformance/harness.h"
 
 static void api_09_key(struct conf *c)
@@ -156,6 +156,78 @@ static void api_11_forged_key_is_refused(struct conf *c)
 	conf_works(&l);
 }
 
+/* ---- API-17 ---- */
+
+static size_t raw_desc(struct fid_mr *mr, uint8_t raw[64])
+{
+	size_t need = 0, len;
+
+	memset(raw, 0xee, 64);
+	assert_refused(fi_mr_get_xpu_desc(mr, NULL, &need, 0, NULL), -FI_ETOOSMALL);
+	assert_in_range(need, 1, 64);
+	for (size_t room = need; room <= 64; room += 64 - need) {
+		len = room;
+		assert_ok(fi_mr_get_xpu_desc(mr, raw, &len, 0, NULL));
+		assert_int_equal(len, need);
+	}
+	for (size_t i = need; i < 64; i++)
+		assert_int_equal(raw[i], 0xee);
+	return need;
+}
+
+/*
+ * Without FI_XPU it is what the NIC's own work requests call the region: a device's lkey, or the number
+ * that the software NIC knows it by.
+ */
+static void api_17_raw_descriptor(struct conf *c)
+{
+	struct conf_end *end = conf_open_for_regions(c);
+	uint8_t *buf = conf_alloc(c, 128), raw[2][64], again[64];
+	struct conf_region *region[2];
+	size_t size = 0;
+
+	for (int i = 0; i < 2; i++) {
+		struct hmreg_verbs_part part = { .size = sizeof(part) };
+		struct hmreg_mr_ops *ops;
+
+		region[i] = conf_reg(end, buf + 64 * i, 64, CONF_ALL);
+		size = raw_desc(region[i]->mr, raw[i]);
+		if (c->profile->exact) {
+			assert_int_equal(size, sizeof(region[i]->desc));
+			assert_memory_equal(raw[i], &region[i]->desc, size);
+			continue;
+		}
+		assert_ok(fi_open_ops(&region[i]->mr->fid, HMREG_MR_OPS, 0, (void **)&ops, NULL));
+		assert_ok(ops->verbs_part(&region[i]->mr->fid, 0, &part));
+		assert_int_equal(size, sizeof(part.lkey));
+		assert_memory_equal(raw[i], &part.lkey, size);
+	}
+	assert_memory_not_equal(raw[0], raw[1], size);
+	/* it belongs to the region, whatever comes and goes beside it */
+	conf_drop_region(region[1]);
+	raw_desc(region[0]->mr, again);
+	assert_memory_equal(again, raw[0], size);
+}
+
+/* Several of the device's regions behind one key have no descriptor in common. */
+static void api_17_of_several_buffers(struct conf *c)
+{
+	struct conf_end *end = conf_open_for_regions(c);
+	uint8_t *buf = conf_alloc(c, 256), raw[64];
+	struct iovec iov[2] = { { buf + 128, 64 }, { buf, 64 } };
+	struct conf_region *region;
+	size_t len = sizeof(raw);
+
+	if (end->info->domain_attr->mr_iov_limit < 2)
+		conf_skip(c, "a region is one buffer");
+	region = conf_regv(end, iov, 2, CONF_ALL, 0, NULL);
+	if (c->profile->exact)
+		assert_ok(fi_mr_get_xpu_desc(region->mr, raw, &len, 0, NULL));
+	else
+		assert_refused_with(fi_mr_get_xpu_desc(region->mr, raw, &len, 0, NULL),
+				    -FI_EOPNOTSUPP, "lkey");
+}
+
 static const struct conf_case cases[] = {
 	CONF(api_09_key),
 	CONF(api_10_raw_attr),
@@ -163,6 +235,8 @@ static const struct conf_case cases[] = {
 	CONF(api_11_malformed_raw_keys),
 	CONF_NEED(api_11_unmapped_key_is_refused, FI_MR_RAW),
 	CONF_NEED(api_11_forged_key_is_refused, FI_MR_RAW),
+	CONF(api_17_raw_descriptor),
+	CONF(api_17_of_several_buffers),
 };
 
 int main(int argc, char **argv)

@@ -389,10 +389,18 @@ static bool refuse_mode(const struct nic_port *port, int asked)
 			       mode_text(text[1], sizeof(text[1]), port->mr_mode));
 }
 
+/* The basic model of a port that needs nothing of it, but keeps all of it. */
+static bool keeps_basic(const struct nic_port *port)
+{
+	return !port->mr_mode && !(HM_MR_BASIC_BITS & ~port->mr_mode_kept);
+}
+
 static bool narrow_to_model(struct hm_offer *offer, int asked)
 {
 	int model = model_of(offer->port);
 
+	if (asked == FI_MR_BASIC && keeps_basic(offer->port))
+		model = FI_MR_BASIC;
 	if (model == FI_MR_UNSPEC || (asked != FI_MR_UNSPEC && asked != model))
 		return refuse_mode(offer->port, asked);
 	offer->domain.mr_mode = model;
@@ -429,6 +437,21 @@ static bool narrow_mr_mode(struct hm_offer *offer, const struct fi_info *hints, 
 		return refuse_mode(offer->port, asked);
 	offer->domain.mr_mode |= asked & offer->port->mr_mode_kept;
 	return true;
+}
+
+/* Keys of more than 8 bytes are raw keys. */
+static bool narrow_key_size(struct hm_offer *offer, const struct fi_info *hints)
+{
+	size_t asked = hints && hints->domain_attr ? hints->domain_attr->mr_key_size : 0;
+
+	if ((offer->domain.mr_mode & FI_MR_RAW) || offer->domain.mr_key_size <= sizeof(uint64_t))
+		return true;
+	offer->domain.mr_key_size = sizeof(uint64_t);
+	if (asked <= sizeof(uint64_t))
+		return true;
+	return hm_offer_refuse(offer->port, "domain_attr->mr_key_size",
+			       "asked %zu, keys have %zu bytes without FI_MR_RAW", asked,
+			       sizeof(uint64_t));
 }
 
 /* ---- the rest ---- */
@@ -538,5 +561,5 @@ bool hm_offer_narrow(struct hm_offer *offer, const struct fi_info *hints, uint32
 	}
 	return narrow_side(offer, "tx_attr->caps", tx_caps, TX_CAPS, &offer->tx.caps) &&
 	       narrow_side(offer, "rx_attr->caps", rx_caps, RX_CAPS, &offer->rx.caps) &&
-	       narrow_mr_mode(offer, hints, version);
+	       narrow_mr_mode(offer, hints, version) && narrow_key_size(offer, hints);
 }

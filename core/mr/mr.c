@@ -156,7 +156,7 @@ static void fill_region(struct hm_mr *mr, struct hm_mr_domain *domain,
 /* Does the application choose the keys? */
 static bool has_user_keys(const struct nic_domain *nic)
 {
-	return !(nic->mr_mode & (FI_MR_PROV_KEY | FI_MR_RAW));
+	return !(nic->mr_mode & FI_MR_PROV_KEY);
 }
 
 /* Give the region its key and open it to accesses and sub-MRs. */

@@ -24,7 +24,7 @@
 #define SW_VERBS_MODE (FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY)
 #define SW_STRICT_MODE                                                                             \
 	(SW_VERBS_MODE | FI_MR_RAW | FI_MR_MMU_NOTIFY | FI_MR_RMA_EVENT | FI_MR_ENDPOINT |         \
-	 FI_MR_HMEM | FI_MR_COLLECTIVE | FI_MR_XPU_DESC)
+	 FI_MR_HMEM | FI_MR_COLLECTIVE | FI_MR_XPU_DESC) /* every bit */
 
 #define SW_MAX_MSG ((size_t)1 << 40)
 #define SW_INJECT  4096
@@ -47,15 +47,15 @@ static const struct fid_nic nic_attr = { .fid = { .fclass = FI_CLASS_NIC },
 					 .bus_attr = &bus_attr,
 					 .link_attr = &link_attr };
 
-#define PROFILE(name, mode, key_size)                                                              \
+#define PROFILE(name, mode, kept, key_size)                                                        \
 	{                                                                                          \
 		.ops = &sw_nic_ops, .fabric_name = "hmreg-sw", .domain_name = name,                \
 		.caps = SW_CAPS, .optional_caps = SW_OPTIONAL_CAPS, .mr_mode = (mode),             \
-		.ways = NIC_WAY_COPY, .addr_format = FI_SOCKADDR_IN, .protocol = FI_PROTO_UNSPEC,  \
-		.mr_key_size = (key_size), .mr_iov_limit = NIC_IOV_MAX,                            \
-		.max_msg_size = SW_MAX_MSG, .inject_size = SW_INJECT, .iov_limit = NIC_IOV_MAX,    \
-		.rma_iov_limit = NIC_RMA_IOV_MAX, .tx_size = 1024, .rx_size = 4096,                \
-		.ep_count = 64511, .cq_data_size = 8, .nic = &nic_attr,                            \
+		.mr_mode_kept = (kept), .ways = NIC_WAY_COPY, .addr_format = FI_SOCKADDR_IN,       \
+		.protocol = FI_PROTO_UNSPEC, .mr_key_size = (key_size),                            \
+		.mr_iov_limit = NIC_IOV_MAX, .max_msg_size = SW_MAX_MSG, .inject_size = SW_INJECT, \
+		.iov_limit = NIC_IOV_MAX, .rma_iov_limit = NIC_RMA_IOV_MAX, .tx_size = 1024,       \
+		.rx_size = 4096, .ep_count = 64511, .cq_data_size = 8, .nic = &nic_attr,           \
 		.msg_order = FI_ORDER_RAR | FI_ORDER_RAW | FI_ORDER_RAS | FI_ORDER_WAR |           \
 			     FI_ORDER_WAW | FI_ORDER_WAS | FI_ORDER_SAR | FI_ORDER_SAW |           \
 			     FI_ORDER_SAS | FI_ORDER_RMA_RAR | FI_ORDER_RMA_RAW |                  \
@@ -64,9 +64,11 @@ static const struct fid_nic nic_attr = { .fid = { .fclass = FI_CLASS_NIC },
 	}
 
 static struct nic_port profiles[] = {
-	PROFILE("sw-scalable", 0, 8),
-	PROFILE("sw-verbs", SW_VERBS_MODE, 8),
-	PROFILE("sw-strict", SW_STRICT_MODE, NIC_RAW_KEY_SIZE),
+	PROFILE("sw-scalable", 0, 0, 8),
+	PROFILE("sw-verbs", SW_VERBS_MODE, 0, 8),
+	PROFILE("sw-strict", SW_STRICT_MODE, 0, NIC_RAW_KEY_SIZE),
+	/* whatever hints offer, so that each rule can be had with and without each other */
+	PROFILE("sw-any", 0, SW_STRICT_MODE, NIC_RAW_KEY_SIZE),
 };
 
 #define PROFILES count_of(profiles)
@@ -142,9 +144,9 @@ static int check_mapped(const struct nic_region *region, const struct iovec *iov
 				base, len);
 			return -FI_EACCES;
 		}
-		HM_WARN(FI_LOG_MR,
-			"[%p, +%zu) is not mapped in full; the domain needs FI_MR_ALLOCATED", base,
-			len);
+		HM_WARN(FI_LOG_MR, "[%p, +%zu) is not mapped in full, as %s asks", base, len,
+			region->domain->mr_mode & FI_MR_ALLOCATED ? "FI_MR_ALLOCATED"
+								  : "FI_MR_MMU_NOTIFY");
 		return ret;
 	}
 	return 0;

@@ -209,7 +209,7 @@ static void api_05_range_may_end_at_top(struct conf *c)
 {
 	struct conf_end *end = conf_open_for_regions(c);
 
-	conf_reg(end, (void *)(TOP - 4095), 4096, CONF_ALL);
+	conf_reg_raw(end, (void *)(TOP - 4095), 4096, CONF_ALL);
 	conf_check_stats(end, 1, 4096, 0);
 }
 

@@ -75,7 +75,8 @@ static void cross_every_pair_of_profiles(struct conf *c)
 	for (size_t i = 0; i < count; i++) {
 		struct conf_end *a = conf_open(c, NULL);
 		struct conf_end *b =
-			conf_open(c, &(struct conf_opts){ .domain = profiles[i].name });
+			conf_open(c, &(struct conf_opts){ .domain = profiles[i].name,
+							  .mode = profiles[i].offered });
 		struct both both;
 
 		connect_both(c, a, b, &both);

@@ -544,7 +544,7 @@ static void api_20_lines_name_the_cause(struct conf *c)
 	refused_naming(fi_close(&l.a->domain->fid), -FI_EBUSY, "in use");
 	refused_naming(fi_writemsg(l.a->ep, &msg, FI_TRIGGER), -FI_EBADFLAGS, "fi_writemsg");
 	refused_naming(fi_enable(l.a->ep), -FI_EOPBADSTATE, "enable");
-	if (!(c->mode & FI_MR_PROV_KEY))
+	if (!(c->mode & (FI_MR_PROV_KEY | FI_MR_RAW)))
 		refused_naming(fi_mr_reg(l.b->domain, buf, 64, FI_SEND, 0, fi_mr_key(l.remote->mr),
 					 0, &mr, NULL),
 			       -FI_ENOKEY, "in use");

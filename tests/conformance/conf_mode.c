@@ -397,7 +397,7 @@ static const struct conf_case cases[] = {
 	CONF(mode_05_addressing),
 	CONF_NEED(mode_07_requested_key_is_ignored, FI_MR_PROV_KEY),
 	CONF_WITHOUT(mode_07_key_in_use_and_out_of_range, FI_MR_PROV_KEY),
-	CONF_WITHOUT(mode_07_many_keys, FI_MR_PROV_KEY),
+	CONF_WITHOUT(mode_07_many_keys, FI_MR_PROV_KEY | FI_MR_RAW),
 	CONF(mode_11_not_about_the_host),
 };
 

@@ -83,7 +83,7 @@ static void mode_06_unmapped_range_registers(struct conf *c)
 		struct iovec iov = range_of(mem, &holes[i]);
 
 		munmap(mem, PAGES * page());
-		conf_regv(end, &iov, 1, CONF_ALL, 0, NULL);
+		conf_reg_raw(end, iov.iov_base, iov.iov_len, CONF_ALL);
 	}
 }
 

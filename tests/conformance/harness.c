@@ -14,7 +14,8 @@
 #define GUARD_LEN    64
 #define GUARD_BYTE   0xa7
 
-static const char *const default_profiles[] = { "sw-scalable", "sw-verbs", "sw-strict" };
+static const char *const default_profiles[] = { "sw-scalable", "sw-verbs", "sw-strict",
+						"sw-any:mmu_notify" };
 
 static struct conf_profile profiles[MAX_PROFILES];
 static size_t profile_count;
@@ -263,6 +264,35 @@ static int tear_down(void **state)
 
 /* ---- the runner ---- */
 
+/* The bits of a list such as "virt_addr,mmu_notify". */
+static int parse_bits(char *list, int *bits)
+{
+	static const struct {
+		const char *name;
+		int bit;
+	} names[] = {
+		{ "local", FI_MR_LOCAL },	  { "raw", FI_MR_RAW },
+		{ "virt_addr", FI_MR_VIRT_ADDR }, { "allocated", FI_MR_ALLOCATED },
+		{ "prov_key", FI_MR_PROV_KEY },	  { "mmu_notify", FI_MR_MMU_NOTIFY },
+		{ "rma_event", FI_MR_RMA_EVENT }, { "endpoint", FI_MR_ENDPOINT },
+		{ "hmem", FI_MR_HMEM },		  { "collective", FI_MR_COLLECTIVE },
+		{ "xpu_desc", FI_MR_XPU_DESC },
+	};
+	char *save = NULL;
+
+	*bits = 0;
+	for (char *word = strtok_r(list, ",", &save); word; word = strtok_r(NULL, ",", &save)) {
+		size_t i = 0;
+
+		while (i < count_of(names) && strcmp(names[i].name, word) != 0)
+			i++;
+		if (i == count_of(names))
+			return -FI_EINVAL;
+		*bits |= names[i].bit;
+	}
+	return 0;
+}
+
 /* The options behind the name are cut off. */
 static int take_options(char *name, struct conf_profile *profile)
 {
@@ -273,14 +303,14 @@ static int take_options(char *name, struct conf_profile *profile)
 			profile->offered = 0;
 		else if (strcmp(colon, ":sub") == 0)
 			profile->sub = true;
-		else
+		else if (parse_bits(colon + 1, &profile->offered) != 0)
 			return -FI_EINVAL;
 		*colon = '\0';
 	}
 	return 0;
 }
 
-/* NAME[+PEER][:minimal][:sub], taken apart; the pieces are the profile's. */
+/* NAME[+PEER][:minimal or :BITS][:sub], taken apart; the pieces are the profile's. */
 static int parse_profile(const char *text, struct conf_profile *profile, char **name)
 {
 	const char *env = getenv("HMREG_TEST_PEER"), *sub = getenv("HMREG_TEST_SUB");

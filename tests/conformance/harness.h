@@ -3,11 +3,12 @@
  * What the conformance programs share: they run every case once per profile (a domain name out of
  * fi_getinfo), through the public interface alone, so that the same cases fit any NIC.
  *
- * The profiles are those named in HMREG_TEST_DOMAIN or on the command line, else the three of the
+ * The profiles are those named in HMREG_TEST_DOMAIN or on the command line, else the usual ones of the
  * software NIC.  A name may be followed by
  *   +OTHER     the second end of a pair is on this domain (as with HMREG_TEST_PEER=OTHER)
  *   :minimal   hints offer no mr_mode bit but those that the port needs; else they offer every bit
  *   :sub       (also HMREG_TEST_SUB=1) what conf_reg and its kin register are sub-MRs of larger regions
+ *   :BITS      hints offer these, as in sw-any:virt_addr,mmu_notify
  * A case's printed name ends with its profile: mode_03_null_desc[sw-verbs], rma_bounds[emu0+emu1:minimal].
  *
  * NICs differ.  A case asks what it needs to know of the infos, of fi_query_atomic, of the domain, or of

@@ -21,7 +21,7 @@ told()
 lists_every_profile()
 {
 	"$tool" >"$scratch/out" || return 1
-	for name in sw-scalable sw-verbs sw-strict $device; do
+	for name in sw-scalable sw-verbs sw-strict sw-any $device; do
 		grep -qx "$name" "$scratch/out" || {
 			echo "$name is not listed"
 			return 1
@@ -40,7 +40,7 @@ shows_one()
 json_is_valid()
 {
 	"$tool" --json >"$scratch/out" || return 1
-	[ "$(grep -c '"domain": "sw-' "$scratch/out")" -eq 3 ] || return 1
+	[ "$(grep -c '"domain": "sw-' "$scratch/out")" -eq 4 ] || return 1
 	printf 'a"b\\\001\377\303\244' >"$scratch/name"
 	FI_LOG_PROV=$(cat "$scratch/name") "$tool" --params --json >"$scratch/params" || return 1
 	grep -qF '"value": "a\"b\\\u0001\ufffdä"' "$scratch/params" || {
@@ -116,7 +116,7 @@ left_out_is_told()
 page_is_moved()
 {
 	"$tool" --check >"$scratch/out" || return 1
-	for name in sw-scalable sw-verbs sw-strict $device; do
+	for name in sw-scalable sw-verbs sw-strict sw-any $device; do
 		grep -q "^  host  *$name  *right, as [a-z ]*$" "$scratch/out" || {
 			echo "no page was moved by $name"
 			return 1

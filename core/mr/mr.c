@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Memory regions: made, bound, enabled, refreshed and closed. */
+/* Memory regions: made, bound, enabled and closed. */
 #include "core/mr/mr.h"
 
 #include <stdlib.h>
@@ -102,6 +102,7 @@ static int make_ext(struct hm_mr *mr, const struct hm_mr_domain *domain,
 	ext->places = parts.places;
 	ext->exports = NULL;
 	ext->path = 0;
+	ext->identity = 0;
 	atomic_init(&ext->cntr, NULL);
 	ext->ep = NULL;
 	if (nic->mr_mode & FI_MR_RAW)
@@ -331,7 +332,7 @@ void hm_mr_domain_destroy(struct hm_mr_domain *domain)
 	hm_key_table_destroy(&domain->regions);
 }
 
-/* ---- binding, enabling, refreshing ---- */
+/* ---- binding, enabling ---- */
 
 static bool is_enabled(const struct hm_mr *mr)
 {
@@ -417,38 +418,4 @@ int hm_mr_enable(struct hm_mr *mr)
 	}
 	atomic_fetch_or_explicit(&region->state, NIC_REGION_ENABLED, memory_order_release);
 	return 0;
-}
-
-int hm_mr_refresh(struct hm_mr *mr, const struct fi_mr_modify *modify)
-{
-	struct nic_region *region = &mr->region;
-	struct iovec whole = { (void *)(uintptr_t)region->base, region->len };
-	const struct iovec *iov = modify ? modify->attr.mr_iov : NULL;
-	size_t count = modify ? modify->attr.iov_count : 0;
-	bool pauses = region->domain->mr_mode & FI_MR_MMU_NOTIFY;
-	int ret;
-
-	if (!modify || modify->flags != 0 || (count > 0 && !iov)) {
-		HM_WARN(FI_LOG_MR, "refresh takes flags 0, and iov entries only with an iov");
-		return modify && modify->flags != 0 ? -FI_EBADFLAGS : -FI_EINVAL;
-	}
-	for (size_t i = 0; i < count; i++) {
-		ret = hm_mr_check_part(region, &iov[i]);
-		if (ret != 0)
-			return ret;
-	}
-	if (count == 0) {
-		bool several = region->ext && region->ext->iov;
-
-		iov = several ? region->ext->iov : &whole;
-		count = several ? region->ext->iov_count : 1;
-	}
-	if (pauses)
-		atomic_fetch_or_explicit(&region->state, NIC_REGION_REFRESHING,
-					 memory_order_acq_rel);
-	ret = region->domain->ops->region_refresh(region, iov, count);
-	if (pauses)
-		atomic_fetch_and_explicit(&region->state, ~NIC_REGION_REFRESHING,
-					  memory_order_release);
-	return ret;
 }

@@ -5,7 +5,8 @@
  *   attr.c    checks what the caller gave and normalises it into a struct hm_mr_request
  *   memory.c  finds out whose memory it is
  *   path.c    chooses how the NIC gets at it: dma-buf, peer memory, or copies
- *   mr.c      makes, binds, enables, refreshes and closes a region
+ *   mr.c      makes, binds, enables and closes a region
+ *   refresh.c takes up what is at its addresses now
  *   sub.c     regions that are a part of another one (base_mr)
  *   raw.c     raw keys, both sides
  *
@@ -121,11 +122,23 @@ int hm_mr_bind_cntr(struct hm_mr *mr, struct nic_domain *owner, struct nic_cntr 
 int hm_mr_bind_ep(struct hm_mr *mr, struct nic_ep *ep, uint64_t flags);
 /* -FI_EOPBADSTATE: enabled already, or what the mode demands is not bound. */
 int hm_mr_enable(struct hm_mr *mr);
+
+/* refresh.c */
 /*
  * The pages of these parts changed (none given: of the whole region).  Where the domain has
- * FI_MR_MMU_NOTIFY, accesses are refused meanwhile.  -FI_EINVAL, -FI_EBADFLAGS, or the NIC's error.
+ * FI_MR_MMU_NOTIFY, accesses are refused meanwhile.  -FI_EINVAL, -FI_EBADFLAGS; -FI_EFAULT: memory of a
+ * device is not there any more; -FI_ENOSYS: it is other memory, and the NIC cannot follow; or the NIC's error.
  */
 int hm_mr_refresh(struct hm_mr *mr, const struct fi_mr_modify *modify);
+/* What tells the allocations under a region from others at the same addresses. */
+struct hm_mr_identity {
+	uint64_t sum;
+	bool told; /* each allocation so far has an identity */
+};
+void hm_mr_identity_begin(struct hm_mr_identity *identity);
+void hm_mr_identity_add(struct hm_mr_identity *identity, const struct hmem_facts *facts);
+/* 0: a driver did not tell. */
+uint64_t hm_mr_identity_end(const struct hm_mr_identity *identity);
 
 /* memory.c */
 /*

@@ -161,6 +161,7 @@ struct pieces {
 	struct iovec *iov;
 	struct fi_mr_dmabuf *file; /* fd -1: host memory */
 	struct dmabuf **dmabuf;	   /* NULL: host memory */
+	struct hm_mr_identity identity;
 };
 
 static void free_pieces(struct pieces *pieces)
@@ -176,6 +177,7 @@ static void free_pieces(struct pieces *pieces)
 static int make_room(struct pieces *pieces, const struct hm_mr_request *request)
 {
 	*pieces = (struct pieces){ .count = 0 };
+	hm_mr_identity_begin(&pieces->identity);
 	for (size_t i = 0; i < request->nic.iov_count; i++)
 		pieces->room += request->memory[i].segments;
 	pieces->iov = calloc(pieces->room, sizeof(*pieces->iov));
@@ -225,8 +227,11 @@ static int export_all(const struct hm_mr_request *request, uint32_t flags, bool 
 			struct hmem_facts facts;
 			size_t part = left;
 
-			if (!(request->memory[i].ways & HMEM_WAY_HOST))
+			if (!(request->memory[i].ways & HMEM_WAY_HOST)) {
 				ret = hmem_segment(&request->memory[i], addr, left, &facts, &part);
+				if (ret == 0)
+					hm_mr_identity_add(&pieces->identity, &facts);
+			}
 			if (ret == 0)
 				ret = add_piece(pieces, &request->memory[i], addr, part, flags,
 						exact);
@@ -297,8 +302,10 @@ static int by_dmabuf(struct nic_region *region, const struct hm_mr_request *requ
 	nic.iov_count = pieces.count;
 	nic.dmabuf = pieces.file;
 	ret = ops->region_register(region, &nic);
-	if (ret == 0)
+	if (ret == 0) {
 		region->ext->exports = keep_exports(&pieces);
+		region->ext->identity = hm_mr_identity_end(&pieces.identity);
+	}
 	free_pieces(&pieces);
 	return ret;
 }

@@ -84,18 +84,21 @@ struct nic_port {
 #define NIC_REGION_ENABLED    1u
 #define NIC_REGION_SINGLE_USE 2u /* one remote operation, then USED_UP */
 #define NIC_REGION_USED_UP    4u
-#define NIC_REGION_REFRESHING 8u
 #define NIC_REGION_WANTS_CNTR 16u /* FI_MR_RMA_EVENT: a counter must be bound before enabling */
 #define NIC_REGION_REFUSED    32u /* the NIC did not end it when it was closed last */
 #define NIC_REGION_IMPORTED   64u /* a dma-buf that the program gave, or part of one */
+#define NIC_REGION_REFRESH                                                                         \
+	(1u << 20) /* one refresh that is under way; the bits from here on count */
+#define NIC_REGION_REFRESHING (~0u << 20)
 
 /* Where the bytes of a segment are reached, if not at its address in host memory. */
 struct nic_place {
 	enum fi_hmem_iface iface;
 	int device; /* as fi_mr_attr.device; -1: the host reaches at */
 	void *at;
-	uint64_t id; /* of a device's allocation, which changes when it is freed; 0: not told */
-	void *map;   /* the NIC's own: a mapping to undo, map_len bytes */
+	/* Of a device's allocation, which changes when it is freed; 0: not told.  Refreshing changes it. */
+	_Atomic uint64_t id;
+	void *map; /* the NIC's own: a mapping to undo, map_len bytes */
 	size_t map_len;
 };
 
@@ -109,7 +112,8 @@ struct nic_region_ext {
 	struct nic_ep *ep; /* FI_MR_ENDPOINT: only through this endpoint; holds one of its users */
 	uint64_t secret;   /* the unguessable part of a raw key */
 	struct hm_mr_exports *exports; /* core/mr's: exported dma-bufs kept for the region */
-	enum hmreg_path path;	       /* of accelerator memory and dma-bufs; else 0 */
+	uint64_t identity;    /* core/mr's: of the allocations that were exported; 0: not told */
+	enum hmreg_path path; /* of accelerator memory and dma-bufs; else 0 */
 };
 
 /*

@@ -165,10 +165,26 @@ static cu_result grant(cu_ptr addr, size_t len, const struct cu_memory_prop *pro
 			       prop->location.type == CU_LOCATION_DEVICE ? 1 : 2);
 }
 
+/* New allocations at addr, of two equal pieces.  What failed has left nothing there. */
+static cu_result map_pieces(cu_ptr addr, size_t piece, const struct cu_memory_prop *prop,
+			    int device)
+{
+	size_t mapped = 0;
+	cu_result result = CU_OK;
+
+	for (; result == CU_OK && mapped < 2 * piece; mapped += result == CU_OK ? piece : 0)
+		result = map_piece(addr + mapped, piece, prop);
+	if (result == CU_OK)
+		result = grant(addr, 2 * piece, prop, device);
+	if (result != CU_OK && mapped > 0)
+		cuda.vmm_unmap(addr, mapped);
+	return result;
+}
+
 static cu_result make_mapped(int device, size_t len, struct made *made)
 {
 	struct cu_memory_prop prop = prop_of(made->kind, device);
-	size_t unit, piece, mapped = 0;
+	size_t unit, piece;
 	cu_ptr addr;
 	cu_result result = cuda.vmm_unit(&unit, &prop, CU_GRANULARITY_MINIMUM);
 
@@ -179,16 +195,11 @@ static cu_result make_mapped(int device, size_t len, struct made *made)
 	result = cuda.vmm_reserve(&addr, made->len, 0, 0, 0);
 	if (result != CU_OK)
 		return result;
-	for (; result == CU_OK && mapped < made->len; mapped += result == CU_OK ? piece : 0)
-		result = map_piece(addr + mapped, piece, &prop);
-	if (result == CU_OK)
-		result = grant(addr, made->len, &prop, device);
+	result = map_pieces(addr, piece, &prop, device);
 	if (result == CU_OK) {
 		made->addr = (void *)(uintptr_t)addr;
 		return CU_OK;
 	}
-	if (mapped > 0)
-		cuda.vmm_unmap(addr, mapped);
 	cuda.vmm_unreserve(addr, made->len);
 	return result;
 }
@@ -328,6 +339,21 @@ static void drop(struct made *made)
 	leave();
 }
 
+static int remap(struct made *made)
+{
+	struct cu_memory_prop prop = prop_of(made->kind, made->device);
+	cu_ptr addr = (uintptr_t)made->addr;
+	cu_result result = enter(made->device);
+
+	if (result != CU_OK)
+		return (int)result;
+	result = cuda.vmm_unmap(addr, made->len);
+	if (result == CU_OK)
+		result = map_pieces(addr, made->len / 2, &prop, made->device);
+	leave();
+	return (int)result;
+}
+
 /* Waited for: other streams see it then, too. */
 static int move(int device, cu_ptr dst, cu_ptr src, size_t len)
 {
@@ -366,6 +392,7 @@ const struct maker make_cuda = {
 	.cannot = cannot,
 	.make = make,
 	.drop = drop,
+	.remap = remap,
 	.write = write_made,
 	.read = read_made,
 	.hooks = hooks,

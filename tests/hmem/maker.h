@@ -49,6 +49,8 @@ struct maker {
 	/* len is rounded up as the driver needs it. 0, or the driver's error. */
 	int (*make)(enum make kind, int device, size_t len, struct made *made);
 	void (*drop)(struct made *made);
+	/* Other allocations at the addresses of a MAKE_VMM.  0, or the driver's error.  NULL: not made here. */
+	int (*remap)(struct made *made);
 	/* By the vendor's own copy calls.  0, or the driver's error. */
 	int (*write)(const struct made *made, size_t offset, const void *from, size_t len);
 	int (*read)(const struct made *made, size_t offset, void *to, size_t len);

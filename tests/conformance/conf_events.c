@@ -249,44 +249,6 @@ static void api_13_api_14_not_needed(struct conf *c)
 	conf_close_ep(end);
 }
 
-static void refresh_arguments(struct conf *c)
-{
-	struct conf_end *end = conf_open_for_regions(c);
-	uint8_t *buf = conf_alloc(c, 256);
-	struct conf_region *region = conf_reg(end, buf + 64, 128, CONF_ALL);
-	const struct {
-		struct iovec iov;
-		int code;
-	} parts[] = {
-		{ { buf + 64, 128 }, 0 },	  { { buf + 100, 1 }, 0 },
-		{ { buf + 63, 1 }, -FI_EINVAL },  { { buf + 64, 129 }, -FI_EINVAL },
-		{ { buf + 192, 1 }, -FI_EINVAL }, { { buf + 100, 0 }, -FI_EINVAL },
-		{ { NULL, 1 }, -FI_EINVAL },	  { { buf + 100, SIZE_MAX }, -FI_EINVAL },
-		{ { buf, 256 }, -FI_EINVAL },
-	};
-	int ret;
-
-	conf_log_mark(__FILE__, __LINE__);
-	ret = fi_mr_refresh(region->mr, NULL, 0, 0);
-	conf_log_expect(ret ? 1 : 0, NULL, "fi_mr_refresh", __FILE__, __LINE__);
-	if (ret == -FI_ENOSYS)
-		conf_skip(c, "regions of this device cannot be refreshed (FI_ENOSYS)");
-	assert_int_equal(ret, 0);
-	for (size_t i = 0; i < count_of(parts); i++) {
-		struct iovec two[2] = { { buf + 64, 8 }, parts[i].iov };
-
-		if (parts[i].code) {
-			assert_refused(fi_mr_refresh(region->mr, two, 2, 0), parts[i].code);
-			assert_refused(fi_mr_refresh(region->mr, &parts[i].iov, 1, 0),
-				       parts[i].code);
-		} else {
-			assert_ok(fi_mr_refresh(region->mr, two, 2, 0));
-		}
-	}
-	assert_refused(fi_mr_refresh(region->mr, NULL, 1, 0), -FI_EINVAL);
-	assert_refused(fi_mr_refresh(region->mr, NULL, 0, 1), -FI_EBADFLAGS);
-}
-
 /* ---- API-18 ---- */
 
 static void api_18_event_for_each_registration(struct conf *c)
@@ -571,7 +533,6 @@ static const struct conf_case cases[] = {
 	CONF_NEED(api_12_api_14_rma_event_mode, FI_MR_RMA_EVENT),
 	CONF_NEED(api_13_api_14_endpoint_mode, FI_MR_ENDPOINT),
 	CONF_WITHOUT(api_13_api_14_not_needed, FI_MR_ENDPOINT),
-	CONF(refresh_arguments),
 	CONF(api_18_event_for_each_registration),
 	CONF(api_18_region_is_written_before_its_event),
 	CONF(api_19_threads_share_everything),

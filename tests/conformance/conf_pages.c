@@ -1,29 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Pages under a region, there or not, when it is registered and when it is used: MODE-06. */
-#include <sys/mman.h>
-#include <unistd.h>
-
-#include "tests/conformance/harness.h"
+#include "tests/conformance/pages.h"
 
 #define PAGES 64
-
-static size_t page(void)
-{
-	return (size_t)sysconf(_SC_PAGESIZE);
-}
-
-/*
- * Far below where the system puts mappings: a page that a test takes away would else be given to the
- * next who maps memory, such as a sanitizer, and be there again.
- */
-static uint8_t *map_pages(size_t count)
-{
-	void *mem = mmap((void *)UINT64_C(0x200000000000), count * page(), PROT_READ | PROT_WRITE,
-			 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-
-	assert_true(mem != MAP_FAILED);
-	return mem;
-}
 
 /* Which pages of the range are missing when it is registered. */
 static const struct hole {
@@ -38,7 +17,8 @@ static const struct hole {
 /* The range begins and ends inside its pages. */
 static struct iovec range_of(uint8_t *mem, const struct hole *hole)
 {
-	return (struct iovec){ mem + hole->range_at * page() + 100, hole->range * page() - 200 };
+	return (struct iovec){ mem + hole->range_at * conf_page() + 100,
+			       hole->range * conf_page() - 200 };
 }
 
 static void mode_06_unmapped_range_efault(struct conf *c)
@@ -47,11 +27,12 @@ static void mode_06_unmapped_range_efault(struct conf *c)
 	uint8_t *good = conf_alloc(c, 64);
 
 	for (size_t i = 0; i < count_of(holes); i++) {
-		uint8_t *mem = map_pages(PAGES);
+		uint8_t *mem = conf_map_pages(PAGES, -1);
 		struct iovec iov[2] = { range_of(mem, &holes[i]), { good, 64 } };
 		struct fid_mr *mr = NULL;
 
-		assert_int_equal(munmap(mem + holes[i].at * page(), holes[i].count * page()), 0);
+		assert_int_equal(
+			munmap(mem + holes[i].at * conf_page(), holes[i].count * conf_page()), 0);
 		assert_refused_with(fi_mr_reg(end->domain, iov[0].iov_base, iov[0].iov_len,
 					      CONF_ALL, 0, 1, 0, &mr, NULL),
 				    -FI_EFAULT, "mapped");
@@ -67,7 +48,7 @@ static void mode_06_unmapped_range_efault(struct conf *c)
 		}
 		assert_null(mr);
 		conf_check_stats(end, 0, 0, 0);
-		munmap(mem, PAGES * page());
+		munmap(mem, PAGES * conf_page());
 	}
 	assert_refused(fi_mr_reg(end->domain, NULL, 4096, CONF_ALL, 0, 1, 0,
 				 &(struct fid_mr *){ 0 }, NULL),
@@ -79,10 +60,10 @@ static void mode_06_unmapped_range_registers(struct conf *c)
 	struct conf_end *end = conf_open_for_regions(c);
 
 	for (size_t i = 0; i < count_of(holes); i++) {
-		uint8_t *mem = map_pages(PAGES);
+		uint8_t *mem = conf_map_pages(PAGES, -1);
 		struct iovec iov = range_of(mem, &holes[i]);
 
-		munmap(mem, PAGES * page());
+		munmap(mem, PAGES * conf_page());
 		conf_reg_raw(end, iov.iov_base, iov.iov_len, CONF_ALL);
 	}
 }
@@ -91,17 +72,17 @@ static void mode_06_unmapped_range_registers(struct conf *c)
 static void mode_06_mapped_ranges_register(struct conf *c)
 {
 	struct conf_end *end = conf_open_for_regions(c);
-	uint8_t *mem = map_pages(PAGES);
+	uint8_t *mem = conf_map_pages(PAGES, -1);
 
-	munmap(mem, page());
-	munmap(mem + (PAGES - 1) * page(), page());
-	conf_reg(end, mem + page(), (PAGES - 2) * page(), CONF_ALL);
-	conf_reg(end, mem + page(), 1, CONF_ALL);
-	conf_reg(end, mem + (PAGES - 1) * page() - 1, 1, CONF_ALL);
-	conf_reg(end, mem + page() + 5, 20 * page(), CONF_ALL);
-	mprotect(mem + page(), page(), PROT_READ);
-	conf_reg(end, mem + page(), page(), FI_REMOTE_READ);
-	munmap(mem + page(), (PAGES - 2) * page());
+	munmap(mem, conf_page());
+	munmap(mem + (PAGES - 1) * conf_page(), conf_page());
+	conf_reg(end, mem + conf_page(), (PAGES - 2) * conf_page(), CONF_ALL);
+	conf_reg(end, mem + conf_page(), 1, CONF_ALL);
+	conf_reg(end, mem + (PAGES - 1) * conf_page() - 1, 1, CONF_ALL);
+	conf_reg(end, mem + conf_page() + 5, 20 * conf_page(), CONF_ALL);
+	mprotect(mem + conf_page(), conf_page(), PROT_READ);
+	conf_reg(end, mem + conf_page(), conf_page(), FI_REMOTE_READ);
+	munmap(mem + conf_page(), (PAGES - 2) * conf_page());
 }
 
 enum {
@@ -169,12 +150,12 @@ static void mode_06_fault_is_an_error_completion(struct conf *c)
 	uint8_t *mem, *good;
 
 	need_faults(c);
-	mem = map_pages(2);
+	mem = conf_map_pages(2, -1);
 	conf_link(c, NULL, 256, &l);
 	good = l.dst;
 	plain = l.remote;
-	l.remote = conf_reg(l.b, mem, 2 * page(), CONF_ALL);
-	munmap(mem, 2 * page());
+	l.remote = conf_reg(l.b, mem, 2 * conf_page(), CONF_ALL);
+	munmap(mem, 2 * conf_page());
 	for (int round = 0; round < 2; round++) {
 		for (unsigned int i = 0; i < FAULT_OPS; i++) {
 			if (!can_fault(i, &l))
@@ -207,10 +188,10 @@ static void mode_06_local_fault_is_an_error_completion(struct conf *c)
 	uint8_t *mem;
 
 	need_faults(c);
-	mem = map_pages(1);
+	mem = conf_map_pages(1, -1);
 	conf_link(c, NULL, 256, &l);
-	local = conf_reg(l.a, mem, page(), CONF_LOCAL);
-	munmap(mem, page());
+	local = conf_reg(l.a, mem, conf_page(), CONF_LOCAL);
+	munmap(mem, conf_page());
 	assert_ok(fi_write(l.a->ep, mem, 64, local->desc, l.to, l.remote->addr, l.key, c));
 	conf_failed(l.a->tx, c, FI_EFAULT, HMREG_FAULT);
 	assert_ok(fi_read(l.a->ep, mem, 64, local->desc, l.to, l.remote->addr, l.key, c));
@@ -240,19 +221,19 @@ static void mode_06_read_only_target(struct conf *c)
 	uint8_t *mem;
 
 	need_faults(c);
-	mem = map_pages(1);
+	mem = conf_map_pages(1, -1);
 	conf_link(c, NULL, 256, &l);
-	memset(mem, 0x42, page());
-	l.remote = conf_reg(l.b, mem, page(), CONF_ALL);
+	memset(mem, 0x42, conf_page());
+	l.remote = conf_reg(l.b, mem, conf_page(), CONF_ALL);
 	l.key = conf_key(l.a, l.remote);
-	mprotect(mem, page(), PROT_READ);
+	mprotect(mem, conf_page(), PROT_READ);
 	assert_ok(faulting(0, &l));
 	conf_failed(l.a->tx, &l, FI_EFAULT, HMREG_FAULT);
 	conf_get(&l, 0, 256);
 	for (size_t i = 0; i < 256; i++)
 		assert_int_equal(l.src[i], 0x42);
 	assert_int_equal(mem[0], 0x42);
-	munmap(mem, page());
+	munmap(mem, conf_page());
 }
 
 static const struct conf_case cases[] = {

@@ -17,15 +17,17 @@ static int av_remove(struct fid_av *fid, fi_addr_t *fi_addr, size_t count, uint6
 	size_t bad;
 	int ret;
 
-	if (flags) {
+	if (flags && (flags != FI_AUTH_KEY || !av->domain->nic->av_keys)) {
 		HM_WARN(FI_LOG_AV, "fi_av_remove: flags 0x%" PRIx64 " are %s", flags,
-			flags == FI_AUTH_KEY ? "not supported" : "unknown");
+			flags == FI_AUTH_KEY ? "for domains of FI_AV_AUTH_KEY" : "unknown");
 		return flags == FI_AUTH_KEY ? -FI_ENOSYS : -FI_EBADFLAGS;
 	}
 	if (!fi_addr && count) {
 		HM_WARN(FI_LOG_AV, "fi_av_remove: fi_addr is NULL");
 		return -FI_EINVAL;
 	}
+	if (flags)
+		return hm_av_remove_auth_keys(av, fi_addr, count);
 	ret = nic_av_remove_all(&av->nic, fi_addr, count, &bad);
 	if (ret)
 		HM_WARN(FI_LOG_AV,
@@ -107,28 +109,6 @@ static int no_av_set(struct fid_av *fid, struct fi_av_set_attr *attr, struct fid
 	(void)set;
 	(void)context;
 	HM_WARN(FI_LOG_AV, "fi_av_set: collectives are not supported");
-	return -FI_ENOSYS;
-}
-
-static int no_insert_auth_key(struct fid_av *fid, const void *key, size_t size, fi_addr_t *fi_addr,
-			      uint64_t flags)
-{
-	(void)fid;
-	(void)key;
-	(void)size;
-	(void)fi_addr;
-	(void)flags;
-	HM_WARN(FI_LOG_AV, "fi_av_insert_auth_key: the domain is not of FI_AV_AUTH_KEY");
-	return -FI_ENOSYS;
-}
-
-static int no_lookup_auth_key(struct fid_av *fid, fi_addr_t addr, void *key, size_t *size)
-{
-	(void)fid;
-	(void)addr;
-	(void)key;
-	(void)size;
-	HM_WARN(FI_LOG_AV, "fi_av_lookup_auth_key: the domain is not of FI_AV_AUTH_KEY");
 	return -FI_ENOSYS;
 }
 
@@ -223,8 +203,8 @@ static struct fi_ops_av av_ops = {
 	.lookup = av_lookup,
 	.straddr = av_straddr,
 	.av_set = no_av_set,
-	.insert_auth_key = no_insert_auth_key,
-	.lookup_auth_key = no_lookup_auth_key,
+	.insert_auth_key = hm_av_insert_auth_key,
+	.lookup_auth_key = hm_av_lookup_auth_key,
 	.set_user_id = no_set_user_id,
 	.lookup2 = av_lookup2,
 };
@@ -259,6 +239,18 @@ static int check_attr(const struct fi_av_attr *attr)
 	return 0;
 }
 
+static int init_vector(struct nic_av *av, const struct fi_av_attr *attr, uint32_t keys)
+{
+	int ret = nic_av_init(av, attr->type, attr->count);
+
+	if (ret || !keys)
+		return ret;
+	ret = nic_av_keys_init(av, keys);
+	if (ret)
+		nic_av_destroy(av);
+	return ret;
+}
+
 int hm_av_open(struct fid_domain *domain, struct fi_av_attr *attr, struct fid_av **av_fid,
 	       void *context)
 {
@@ -276,7 +268,7 @@ int hm_av_open(struct fid_domain *domain, struct fi_av_attr *attr, struct fid_av
 	if (ret)
 		return ret;
 	av = calloc(1, sizeof(*av));
-	if (!av || nic_av_init(&av->nic, attr->type, attr->count)) {
+	if (!av || init_vector(&av->nic, attr, hm_domain_of(&domain->fid)->nic->av_keys)) {
 		HM_WARN(FI_LOG_AV, "fi_av_open: out of memory");
 		free(av);
 		return -FI_ENOMEM;

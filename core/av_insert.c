@@ -71,8 +71,9 @@ size_t hm_av_address_size(uint32_t addr_format)
 
 static int check_flags(const struct hm_av *av, const struct insertion *ins)
 {
-	uint64_t unsupported = FI_AV_USER_ID | FI_AUTH_KEY | FI_FIREWALL_ADDR;
-	uint64_t known = FI_MORE | FI_SYNC_ERR | unsupported;
+	uint64_t unsupported = FI_AV_USER_ID | FI_FIREWALL_ADDR |
+			       (av->domain->nic->av_keys ? 0 : FI_AUTH_KEY);
+	uint64_t known = FI_MORE | FI_SYNC_ERR | FI_AUTH_KEY | unsupported;
 
 	if (ins->flags & ~known) {
 		HM_WARN(FI_LOG_AV, "%s: unknown flags 0x%" PRIx64, ins->call, ins->flags & ~known);
@@ -107,6 +108,11 @@ static int check_insertion(const struct hm_av *av, const struct insertion *ins, 
 			INT_MAX);
 		return -FI_EINVAL;
 	}
+	if ((ins->flags & FI_AUTH_KEY) && count && !ins->fi_addr) {
+		HM_WARN(FI_LOG_AV, "%s: FI_AUTH_KEY, but fi_addr, which brings the keys, is NULL",
+			ins->call);
+		return -FI_EINVAL;
+	}
 	if (av->nic.type == FI_AV_MAP && count && !ins->fi_addr) {
 		HM_WARN(FI_LOG_AV, "%s: fi_addr is NULL, which only FI_AV_TABLE allows", ins->call);
 		return -FI_EINVAL;
@@ -114,26 +120,32 @@ static int check_insertion(const struct hm_av *av, const struct insertion *ins, 
 	return 0;
 }
 
-static int insert_one(struct hm_av *av, const void *addr, fi_addr_t *fi_addr)
+/* key: fi_addr of the authorization key that goes with the address, or NULL. */
+static int insert_one(struct hm_av *av, const void *addr, const fi_addr_t *key, fi_addr_t *fi_addr)
 {
 	struct nic_domain *nic = av->domain->nic;
 	size_t len = hm_av_address_size(nic->port->addr_format);
 	uint64_t peer;
 	int ret = nic->ops->peer_resolve(nic, addr, &len, &peer);
 
-	return ret ? ret : nic_av_add(&av->nic, peer, fi_addr);
+	if (ret)
+		return ret;
+	return key ? nic_av_add_by_key(&av->nic, peer, *key, fi_addr)
+		   : nic_av_add(&av->nic, peer, fi_addr);
 }
 
 /* Number inserted.  A failure is in fi_addr and, with FI_SYNC_ERR, its code in context. */
 static int insert_now(struct hm_av *av, const struct source *source, const struct insertion *ins)
 {
 	int *codes = ins->flags & FI_SYNC_ERR ? ins->context : NULL;
+	bool by_key = ins->flags & FI_AUTH_KEY;
 	int inserted = 0;
 
 	for (size_t i = 0; i < source->count; i++) {
 		union hm_addr room;
 		fi_addr_t fi_addr = FI_ADDR_NOTAVAIL;
-		int ret = insert_one(av, source_at(source, i, &room), &fi_addr);
+		int ret = insert_one(av, source_at(source, i, &room),
+				     by_key ? &ins->fi_addr[i] : NULL, &fi_addr);
 
 		if (!ret)
 			inserted++;
@@ -196,6 +208,8 @@ static int insert_with_events(struct hm_av *av, const struct source *source,
 		HM_WARN(FI_LOG_AV, "%s: no memory for %zu addresses", ins->call, count);
 		goto free_arrays;
 	}
+	if (ins->flags & FI_AUTH_KEY)
+		memcpy(addrs, ins->fi_addr, count * sizeof(*addrs));
 	inner.fi_addr = addrs;
 	inner.flags |= FI_SYNC_ERR;
 	inner.context = codes;

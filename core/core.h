@@ -3,7 +3,7 @@
  * The objects an application holds, and who references whom.
  *
  *   fabric <- domain <- ep, av, cq, cntr, mr, mapped key       fabric <- eq
- *   av, cq, cntr <- ep      cntr, ep <- mr      eq <- domain, av, ep
+ *   av, cq, cntr <- ep      av, cntr, ep <- mr      eq <- domain, av, ep
  *
  * "x <- y": y holds one use of x.  Closing an object in use is -FI_EBUSY and changes nothing.
  *
@@ -18,7 +18,7 @@
  *   8. the log's sink
  *
  * Alone, with at most the log inside: the virtual ports' (sw_port.c), the atomic engine's
- * (sw_atomic.c), that of defined parameters (params_api.c).
+ * (sw_atomic.c), that of defined parameters (params_api.c).  Innermost: authorization keys' (base/auth.c).
  */
 #ifndef HM_CORE_H
 #define HM_CORE_H
@@ -71,7 +71,8 @@ struct hm_domain {
 	_Atomic uint32_t
 		users; /* ep, av, cq, cntr; regions and mapped keys are counted by their tables */
 	_Atomic uint32_t endpoints;
-	struct nic_domain *nic; /* owned; ops->domain_size bytes; has the caps agreed */
+	struct nic_domain
+		*nic; /* owned; ops->domain_size bytes; has the caps agreed and the default key */
 };
 
 struct hm_av {

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/auth.h"
 #include "core/core.h"
 #include "core/info.h"
 
@@ -86,6 +87,7 @@ static int check_empty(struct hm_domain *domain)
 static void free_domain(struct hm_domain *domain)
 {
 	hm_mr_domain_destroy(&domain->mr);
+	hm_auth_release(domain->nic->auth.keys);
 	free(domain->nic);
 	free(domain);
 }
@@ -292,12 +294,15 @@ static int check_info(const struct hm_fabric *fabric, const struct fi_info *info
 			(unsigned long)(info->caps & ~(*port)->caps));
 		return -FI_EINVAL;
 	}
-	if (info->domain_attr->auth_key_size != 0 &&
-	    FI_VERSION_GE(fabric->fabric.api_version, FI_VERSION(1, 5))) {
-		HM_WARN(FI_LOG_DOMAIN, "authorization keys are not offered");
-		return -FI_ENOSYS;
-	}
 	return 0;
+}
+
+/* For regions of FI_AV_AUTH_KEY. */
+static struct nic_av *find_av(const struct hm_mr_domain *mr, struct fid_av *fid)
+{
+	struct hm_av *av = fid && fid->fid.fclass == FI_CLASS_AV ? hm_av_of(&fid->fid) : NULL;
+
+	return av && &av->domain->mr == mr ? &av->nic : NULL;
 }
 
 /* Everything but what the NIC makes of it. */
@@ -318,15 +323,22 @@ static int new_domain(const struct hm_fabric *fabric, const struct nic_port *por
 	nic->caps = info->caps ? info->caps : port->caps;
 	domain->nic = nic;
 	domain->api_version = fabric->fabric.api_version;
+	ret = hm_auth_of_domain(port, info->domain_attr, domain->api_version, &nic->auth.keys,
+				&nic->av_keys);
+	if (ret != 0)
+		goto free_both;
 	domain->ignores_desc = FI_VERSION_LT(domain->api_version, FI_VERSION(1, 22)) &&
 			       !(mode & FI_MR_LOCAL);
 	domain->mr.nic = nic;
 	domain->mr.api_version = domain->api_version;
+	domain->mr.find_av = find_av;
 	ret = hm_mr_domain_init(&domain->mr);
 	if (ret != 0)
-		goto free_both;
+		goto release_key;
 	*out = domain;
 	return 0;
+release_key:
+	hm_auth_release(nic->auth.keys);
 free_both:
 	free(nic);
 	free(domain);

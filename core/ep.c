@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Endpoints: opened, bound, enabled, closed. */
+#include "core/auth.h"
 #include "core/ep.h"
 
 #include <stdlib.h>
@@ -149,6 +150,7 @@ static int ep_close(struct fid *fid)
 		atomic_store(&ep->enabled, enabled);
 		return ret;
 	}
+	hm_auth_drop(ep);
 	unbind_all(ep);
 	atomic_fetch_sub(&ep->domain->endpoints, 1);
 	hm_unuse(&ep->domain->users);
@@ -177,6 +179,7 @@ static int bind_av(struct hm_ep *ep, struct hm_av *av, uint64_t flags)
 		return refuse_bind("address vector and endpoint are of different domains");
 	hm_use(&av->nic.users);
 	ep->av = av;
+	ep->nic->av = &av->nic;
 	return 0;
 }
 
@@ -321,9 +324,10 @@ static int enable_locked(struct hm_ep *ep)
 		return -FI_EOPBADSTATE;
 	}
 	ret = check_bound(ep);
+	if (ret == 0)
+		ret = hm_auth_lend(ep);
 	if (ret != 0)
 		return ret;
-	ep->nic->av = &ep->av->nic;
 	ep->nic->tx_cq = ep->tx_cq ? &ep->tx_cq->nic : NULL;
 	ep->nic->rx_cq = ep->rx_cq ? &ep->rx_cq->nic : NULL;
 	for (int i = 0; i < NIC_CNTR_SLOTS; i++)
@@ -331,6 +335,8 @@ static int enable_locked(struct hm_ep *ep)
 	ret = ep->domain->nic->ops->ep_enable(ep->nic);
 	if (ret == 0)
 		atomic_store_explicit(&ep->enabled, true, memory_order_release);
+	else if (ep->domain->nic->av_keys)
+		hm_auth_drop(ep);
 	return ret;
 }
 
@@ -453,11 +459,6 @@ static int check_ep_info(const struct hm_domain *domain, const struct fi_info *i
 		HM_WARN(FI_LOG_EP_CTRL, "xpu_ctx is set without FI_XPU");
 		return -FI_EINVAL;
 	}
-	if (info->ep_attr && info->ep_attr->auth_key_size != 0 &&
-	    FI_VERSION_GE(domain->api_version, FI_VERSION(1, 5))) {
-		HM_WARN(FI_LOG_EP_CTRL, "authorization keys are not offered");
-		return -FI_ENOSYS;
-	}
 	return check_limits(domain->nic->port, info);
 }
 
@@ -511,9 +512,12 @@ int hm_ep_open2(struct fid_domain *fid, struct fi_info *info, struct fid_ep **ou
 	}
 	ep->domain = domain;
 	take_attributes(ep, info);
-	ret = domain->nic->ops->ep_open(ep->nic, info->src_addr, info->src_addrlen);
+	ret = hm_auth_of_ep(domain, info->ep_attr, &ep->nic->auth);
 	if (ret != 0)
 		goto free_nic;
+	ret = domain->nic->ops->ep_open(ep->nic, info->src_addr, info->src_addrlen);
+	if (ret != 0)
+		goto release_key;
 	pthread_mutex_init(&ep->lock, NULL);
 	ep->ep.fid = (struct fid){ FI_CLASS_EP, context, &ep_fid_ops };
 	hm_ep_set_ops(&ep->ep);
@@ -521,6 +525,8 @@ int hm_ep_open2(struct fid_domain *fid, struct fi_info *info, struct fid_ep **ou
 	atomic_fetch_add(&domain->endpoints, 1);
 	*out = &ep->ep;
 	return 0;
+release_key:
+	hm_auth_release(ep->nic->auth);
 free_nic:
 	free(ep->nic);
 free_ep:

@@ -25,7 +25,7 @@ struct hm_locals {
 #define HM_TX_FLAGS                                                                                \
 	(FI_COMPLETION | FI_INJECT | FI_INJECT_COMPLETE | FI_TRANSMIT_COMPLETE |                   \
 	 FI_DELIVERY_COMPLETE | FI_MATCH_COMPLETE | FI_REMOTE_CQ_DATA | FI_FENCE | FI_MORE)
-#define HM_RX_FLAGS (FI_COMPLETION | FI_MORE)
+#define HM_RX_FLAGS (FI_COMPLETION | FI_MORE | FI_AUTH_KEY)
 /* Of these, what may hold for every operation of an endpoint. */
 #define HM_TX_OP_FLAGS                                                                             \
 	(FI_COMPLETION | FI_INJECT | FI_INJECT_COMPLETE | FI_TRANSMIT_COMPLETE |                   \

@@ -99,14 +99,40 @@ static ssize_t msg_injectdata(struct fid_ep *ep, const void *buf, size_t len, ui
 
 /* ---- receiving ---- */
 
-/* Whom a receive takes messages from: 0 for anybody. */
-static int recv_source(const struct hm_ep *ep, fi_addr_t addr, const char *call, uint64_t *peer)
+/* FI_AUTH_KEY: addr is that of an authorization key, and messages may come from anybody by that. */
+static int key_source(const struct hm_ep *ep, fi_addr_t addr, const char *call, uint32_t *key)
 {
-	*peer = 0;
+	if (!ep->domain->nic->av_keys || !(ep->caps & FI_DIRECTED_RECV)) {
+		HM_WARN(FI_LOG_EP_DATA,
+			"%s: FI_AUTH_KEY is for domains of FI_AV_AUTH_KEY, and endpoints with "
+			"FI_DIRECTED_RECV",
+			call);
+		return -FI_EBADFLAGS;
+	}
+	*key = nic_av_key_id(&ep->av->nic, addr);
+	if (*key)
+		return 0;
+	HM_WARN(FI_LOG_EP_DATA, "%s: fi_addr 0x%lx is not that of an authorization key", call,
+		(unsigned long)addr);
+	return -FI_EINVAL;
+}
+
+/* Whom a receive takes messages from. */
+static int recv_source(const struct hm_ep *ep, fi_addr_t addr, const char *call,
+		       struct nic_recv *recv)
+{
+	if (recv->flags & FI_AUTH_KEY)
+		return key_source(ep, addr, call, &recv->src_key);
 	if (!(ep->caps & FI_DIRECTED_RECV) || addr == FI_ADDR_UNSPEC)
 		return 0;
-	*peer = hm_ep_peer(ep, addr, call);
-	return *peer ? 0 : -FI_EINVAL;
+	recv->src_peer = hm_ep_peer(ep, addr, call);
+	if (!recv->src_peer)
+		return -FI_EINVAL;
+	if (ep->domain->nic->av_keys) {
+		recv->src_key = nic_peer_key(recv->src_peer);
+		recv->src_peer &= NIC_PEER_ADDRESS;
+	}
+	return 0;
 }
 
 static ssize_t recv_vector(struct fid_ep *fid, const struct fi_msg *msg, uint64_t flags,
@@ -122,7 +148,7 @@ static ssize_t recv_vector(struct fid_ep *fid, const struct fi_msg *msg, uint64_
 	ssize_t ret = hm_ep_check(ep, FI_MSG | FI_RECV, call);
 
 	if (ret == 0)
-		ret = recv_source(ep, msg->addr, call, &recv.src_peer);
+		ret = recv_source(ep, msg->addr, call, &recv);
 	if (ret != 0)
 		return ret;
 	/* the regions are looked up again when a message is there; they may be closed by then */

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "core/addr.h"
+#include "core/auth.h"
 #include "core/core.h"
 #include "core/ep.h"
 #include "core/info.h"
@@ -126,6 +127,7 @@ static void offer_domain(struct fi_domain_attr *domain, const struct nic_port *p
 	domain->mr_iov_limit = port->mr_iov_limit;
 	domain->caps = port->caps & DOMAIN_CAPS;
 	domain->mr_cnt = port->max_mr_count;
+	domain->max_ep_auth_key = port->max_ep_auth_key;
 	domain->max_cntr_value = UINT64_MAX;
 	domain->max_err_cntr_value = UINT64_MAX;
 }
@@ -189,7 +191,6 @@ static const struct field limits[] = {
 	FIELD(PART_EP, ep_attr, max_order_waw_size, 0, 0),
 	FIELD(PART_EP, ep_attr, tx_ctx_cnt, 0, 0),
 	FIELD(PART_EP, ep_attr, rx_ctx_cnt, 0, 0),
-	FIELD(PART_EP, ep_attr, auth_key_size, 0, 0),
 	FIELD(PART_DOMAIN, domain_attr, mr_key_size, 0, 0),
 	FIELD(PART_DOMAIN, domain_attr, cq_data_size, 0, 0),
 	FIELD(PART_DOMAIN, domain_attr, cq_cnt, 0, 0),
@@ -202,7 +203,6 @@ static const struct field limits[] = {
 	FIELD(PART_DOMAIN, domain_attr, max_ep_srx_ctx, 0, 0),
 	FIELD(PART_DOMAIN, domain_attr, cntr_cnt, 0, 0),
 	FIELD(PART_DOMAIN, domain_attr, mr_iov_limit, 0, 0),
-	FIELD(PART_DOMAIN, domain_attr, auth_key_size, 0, 0),
 	FIELD(PART_DOMAIN, domain_attr, max_err_data, 0, 0),
 	FIELD(PART_DOMAIN, domain_attr, mr_cnt, 0, 0),
 	FIELD(PART_DOMAIN, domain_attr, max_ep_auth_key, 0, 0),
@@ -552,7 +552,7 @@ bool hm_offer_narrow(struct hm_offer *offer, const struct fi_info *hints, uint32
 		if (!match_objects(offer, hints) ||
 		    !match_format(offer->port, hints->addr_format) ||
 		    !narrow_caps(offer, hints->caps) || !match_tables(offer, hints) ||
-		    !narrow_op_flags(offer, hints))
+		    !narrow_op_flags(offer, hints) || !hm_auth_narrow(offer, hints, version))
 			return false;
 		if (hints->ep_attr && !match_endpoint(offer->port, hints->ep_attr))
 			return false;

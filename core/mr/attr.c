@@ -8,7 +8,7 @@
 
 #define HMEM_FLAGS (FI_HMEM_DEVICE_ONLY | FI_HMEM_HOST_ALLOC | FI_MR_DMABUF)
 #define REGISTRATION_FLAGS                                                                         \
-	(FI_RMA_EVENT | FI_MR_SINGLE_USE | HMREG_MR_RELAXED_ORDERING | HMEM_FLAGS)
+	(FI_RMA_EVENT | FI_MR_SINGLE_USE | FI_AUTH_KEY | HMREG_MR_RELAXED_ORDERING | HMEM_FLAGS)
 
 /* The attributes of a program built for an older interface end before hmem_data. */
 static bool has_new(const struct hm_mr_domain *domain)
@@ -51,6 +51,10 @@ static int check_flags(const struct hm_mr_domain *domain, uint64_t flags)
 		return ret;
 	if (flags & FI_RMA_PMEM) {
 		HM_WARN(FI_LOG_MR, "FI_RMA_PMEM: this NIC cannot guarantee persistence");
+		return -FI_EBADFLAGS;
+	}
+	if ((flags & FI_AUTH_KEY) && !domain->nic->av_keys) {
+		HM_WARN(FI_LOG_MR, "FI_AUTH_KEY is for domains of FI_AV_AUTH_KEY");
 		return -FI_EBADFLAGS;
 	}
 	if (flags & ~REGISTRATION_FLAGS) {
@@ -181,10 +185,6 @@ static int check_rare(const struct hm_mr_domain *domain, const struct fi_mr_attr
 			(unsigned long)attr->offset);
 		return -FI_EINVAL;
 	}
-	if (attr->auth_key_size != 0 && FI_VERSION_GE(domain->api_version, FI_VERSION(1, 5))) {
-		HM_WARN(FI_LOG_MR, "authorization keys are not offered");
-		return -FI_ENOSYS;
-	}
 	ret = is_sub(domain, attr) ? 0 : check_iface(domain, attr, flags);
 	return ret == 0 && has_new(domain) ? check_new(attr, flags) : ret;
 }
@@ -280,6 +280,8 @@ int hm_mr_check(struct hm_mr_domain *domain, const struct fi_mr_attr *attr, uint
 			     : check_iov(domain, attr->mr_iov, attr->iov_count, &request->len);
 	if (ret == 0)
 		ret = check_rare(domain, attr, flags);
+	if (ret == 0)
+		ret = hm_mr_check_auth(domain, attr, flags, &request->auth);
 	if (ret == 0)
 		ret = check_key(domain, attr->requested_key);
 	if (ret != 0)

@@ -8,7 +8,8 @@
 /* Domains whose every region needs an ext have it behind the region, in the same element. */
 static bool embeds_ext(const struct nic_domain *nic)
 {
-	return (nic->mr_mode & (FI_MR_RAW | FI_MR_ENDPOINT)) || (nic->caps & FI_RMA_EVENT);
+	return (nic->mr_mode & (FI_MR_RAW | FI_MR_ENDPOINT)) || (nic->caps & FI_RMA_EVENT) ||
+	       nic->auth.keys || nic->av_keys;
 }
 
 static size_t ext_offset(const struct nic_domain *nic)
@@ -19,6 +20,13 @@ static size_t ext_offset(const struct nic_domain *nic)
 static size_t element_size(const struct nic_domain *nic)
 {
 	return ext_offset(nic) + (embeds_ext(nic) ? sizeof(struct nic_region_ext) : 0);
+}
+
+/* Is the region born disabled? */
+static bool starts_disabled(const struct hm_mr_domain *domain, uint64_t flags)
+{
+	return (domain->nic->mr_mode & FI_MR_ENDPOINT) ||
+	       ((domain->nic->mr_mode & FI_MR_RMA_EVENT) && (flags & FI_RMA_EVENT));
 }
 
 /* The memory that ext points to. */
@@ -78,7 +86,7 @@ static int make_parts(const struct hm_mr_request *request, struct ext_parts *par
 
 /* What few regions need.  region->ext is NULL when this one does not. */
 static int make_ext(struct hm_mr *mr, const struct hm_mr_domain *domain,
-		    const struct hm_mr_request *request)
+		    const struct hm_mr_request *request, struct nic_region_auth *auth)
 {
 	const struct nic_domain *nic = domain->nic;
 	struct nic_region_ext *ext = NULL;
@@ -87,7 +95,7 @@ static int make_ext(struct hm_mr *mr, const struct hm_mr_domain *domain,
 
 	if (embeds_ext(nic))
 		ext = (struct nic_region_ext *)((char *)mr + ext_offset(nic));
-	else if (ret == 0 && (parts.iov || parts.places))
+	else if (ret == 0 && (parts.iov || parts.places || auth))
 		ret = (ext = malloc(sizeof(*ext))) ? 0 : -FI_ENOMEM;
 	if (ret != 0) {
 		free(parts.iov);
@@ -97,10 +105,11 @@ static int make_ext(struct hm_mr *mr, const struct hm_mr_domain *domain,
 	mr->region.ext = ext;
 	if (!ext)
 		return 0;
-	ext->iov_count = request->nic.iov_count;
+	ext->iov_count = (uint32_t)request->nic.iov_count;
 	ext->iov = parts.iov;
 	ext->places = parts.places;
 	ext->exports = NULL;
+	ext->auth = auth;
 	ext->path = 0;
 	ext->identity = 0;
 	atomic_init(&ext->cntr, NULL);
@@ -116,18 +125,12 @@ static void free_ext(struct hm_mr *mr)
 
 	if (!ext)
 		return;
+	hm_mr_drop_auth(mr->region.domain, ext->auth);
 	hm_mr_exports_free(ext->exports);
 	free(ext->places);
 	free(ext->iov);
 	if (!embeds_ext(mr->region.domain))
 		free(ext);
-}
-
-/* Is the region born disabled? */
-static bool starts_disabled(const struct hm_mr_domain *domain, uint64_t flags)
-{
-	return (domain->nic->mr_mode & FI_MR_ENDPOINT) ||
-	       ((domain->nic->mr_mode & FI_MR_RMA_EVENT) && (flags & FI_RMA_EVENT));
 }
 
 static void fill_region(struct hm_mr *mr, struct hm_mr_domain *domain,
@@ -195,6 +198,7 @@ static int make_region(struct hm_mr_domain *domain, struct hm_mr_request *reques
 		       struct hm_mr **out)
 {
 	void *element;
+	struct nic_region_auth *auth;
 	struct hm_mr *mr;
 	int ret;
 
@@ -202,9 +206,14 @@ static int make_region(struct hm_mr_domain *domain, struct hm_mr_request *reques
 	if (ret != 0)
 		return ret;
 	mr = element;
-	ret = make_ext(mr, domain, request);
+	ret = hm_mr_take_auth(domain->nic, &request->auth,
+			      !starts_disabled(domain, request->nic.flags), &auth);
+	if (ret != 0)
+		goto free_element;
+	ret = make_ext(mr, domain, request, auth);
 	if (ret != 0) {
 		HM_WARN(FI_LOG_MR, "no memory for the region's segments");
+		hm_mr_drop_auth(domain->nic, auth);
 		goto free_element;
 	}
 	fill_region(mr, domain, request);
@@ -394,6 +403,11 @@ int hm_mr_bind_ep(struct hm_mr *mr, struct nic_ep *ep, uint64_t flags)
 					   : "endpoint and region are of different domains");
 		return -FI_EINVAL;
 	}
+	if (ext->auth && ext->auth->av && ext->auth->av != ep->av) {
+		HM_WARN(FI_LOG_MR,
+			"the region's keys are of another address vector than the endpoint's");
+		return -FI_EINVAL;
+	}
 	hm_use(&ep->users);
 	ext->ep = ep;
 	return 0;
@@ -402,6 +416,7 @@ int hm_mr_bind_ep(struct hm_mr *mr, struct nic_ep *ep, uint64_t flags)
 int hm_mr_enable(struct hm_mr *mr)
 {
 	struct nic_region *region = &mr->region;
+	int ret;
 
 	if (is_enabled(mr)) {
 		HM_WARN(FI_LOG_MR, "the region is enabled already");
@@ -416,6 +431,9 @@ int hm_mr_enable(struct hm_mr *mr)
 		HM_WARN(FI_LOG_MR, "FI_RMA_EVENT: bind a counter first");
 		return -FI_EOPBADSTATE;
 	}
+	ret = region->ext ? hm_mr_enable_auth(region->ext->auth) : 0;
+	if (ret != 0)
+		return ret;
 	atomic_fetch_or_explicit(&region->state, NIC_REGION_ENABLED, memory_order_release);
 	return 0;
 }

@@ -4,6 +4,7 @@
  *
  *   attr.c    checks what the caller gave and normalises it into a struct hm_mr_request
  *   memory.c  finds out whose memory it is
+ *   auth.c    who may reach it: authorization keys
  *   path.c    chooses how the NIC gets at it: dma-buf, peer memory, or copies
  *   mr.c      makes, binds, enables and closes a region
  *   refresh.c takes up what is at its addresses now
@@ -38,7 +39,9 @@ struct hm_mr_domain {
 	pthread_mutex_t map_lock;    /* protects nic_mapped_key.uses against map and unmap */
 	struct hm_mr_learnt *learnt; /* path.c: what failed for good, and is not tried again */
 	pthread_mutex_t learnt_lock; /* protects the list */
-	_Atomic uint64_t refused;    /* regions that the NIC did not end when they were closed */
+	/* The vector behind a fid; NULL: none of this domain.  Core's, for domains of FI_AV_AUTH_KEY. */
+	struct nic_av *(*find_av)(const struct hm_mr_domain *domain, struct fid_av *av);
+	_Atomic uint64_t refused; /* regions that the NIC did not end when they were closed */
 };
 
 /*
@@ -58,6 +61,15 @@ struct hm_mr {
 static_assert(sizeof(struct hm_mr) <= 128, "a region takes two cache lines");
 static_assert(sizeof(void *) == sizeof(uint64_t), "a descriptor is a handle as a pointer value");
 
+/* Who is to reach a region, as the attributes have it.  All 0: whoever has the domain's key. */
+struct hm_mr_auth {
+	const uint8_t *key; /* the caller's */
+	size_t key_size;
+	struct nic_av *av; /* with FI_AV_AUTH_KEY */
+	uint64_t peer;	   /* as in struct nic_region_auth */
+	uint32_t id;	   /* number of the one key of av; 0: all */
+};
+
 /*
  * A checked registration.  nic.iov is the caller's, for the call's time; with FI_MR_DMABUF it is place,
  * and nic.dmabuf is dmabuf, so that the request must not be copied.
@@ -66,6 +78,7 @@ struct hm_mr_request {
 	struct nic_region_request nic;
 	uint64_t len; /* sum of the segments */
 	uint64_t requested_key;
+	struct hm_mr_auth auth;
 	/* What this is to be a part of; NULL: nothing.  Not looked at before hm_mr_take_base. */
 	struct hm_mr *base;
 	struct fi_mr_dmabuf dmabuf;
@@ -152,6 +165,20 @@ int hm_mr_find_memory(const struct hm_mr_domain *domain, const struct fi_mr_attr
  * the host's.
  */
 int hm_mr_check_local(const struct nic_domain *nic, const void *addr, size_t len, const char *call);
+
+/* auth.c */
+/* flags: FI_AUTH_KEY is looked at.  -FI_EINVAL, -FI_ENOSYS: the NIC enforces none, with one log line. */
+int hm_mr_check_auth(const struct hm_mr_domain *domain, const struct fi_mr_attr *attr,
+		     uint64_t flags, struct hm_mr_auth *auth);
+/*
+ * The region's part of it; NULL: no limit.  enabled: it is so from its birth.  -FI_ENOMEM, -FI_ENOSPC;
+ * -FI_EINVAL: the vector has no keys, with one log line.
+ */
+int hm_mr_take_auth(struct nic_domain *nic, const struct hm_mr_auth *from, bool enabled,
+		    struct nic_region_auth **out);
+/* Before the region is enabled: the keys that its vector has now.  The same errors.  NULL is fine. */
+int hm_mr_enable_auth(struct nic_region_auth *auth);
+void hm_mr_drop_auth(struct nic_domain *nic, struct nic_region_auth *auth);
 
 /* sub.c */
 /*

@@ -32,6 +32,7 @@ struct nic_posted *nic_posted_make(const struct nic_recv *request)
 		return NULL;
 	}
 	recv->src_peer = request->src_peer;
+	recv->src_key = request->src_key;
 	recv->flags = request->flags;
 	recv->context = request->context;
 	recv->count = request->count;
@@ -53,9 +54,10 @@ size_t nic_posted_room(const struct nic_posted *recv)
 
 /* ---- the queues ---- */
 
-static bool matches(const struct nic_posted *recv, uint64_t src_peer)
+static bool matches(const struct nic_posted *recv, const struct nic_message *msg)
 {
-	return recv->src_peer == 0 || recv->src_peer == src_peer;
+	return (recv->src_peer == 0 || recv->src_peer == msg->src_peer) &&
+	       (recv->src_key == 0 || recv->src_key == msg->src_key);
 }
 
 static int reserve(const struct nic_ep *ep)
@@ -69,13 +71,13 @@ static void unlink_posted(struct nic_match *match, struct nic_posted *recv)
 	match->posted_count--;
 }
 
-static struct nic_posted *find_posted(struct nic_match *match, uint64_t src_peer)
+static struct nic_posted *find_posted(struct nic_match *match, const struct nic_message *msg)
 {
 	hm_list_for_each(link, &match->posted)
 	{
 		struct nic_posted *recv = hm_list_entry(link, struct nic_posted, link);
 
-		if (matches(recv, src_peer))
+		if (matches(recv, msg))
 			return recv;
 	}
 	return NULL;
@@ -87,19 +89,19 @@ static struct nic_message *find_message(struct nic_match *match, const struct ni
 	{
 		struct nic_message *msg = hm_list_entry(link, struct nic_message, link);
 
-		if (matches(recv, msg->src_peer))
+		if (matches(recv, msg))
 			return msg;
 	}
 	return NULL;
 }
 
-enum nic_met nic_match_arrive(const struct nic_ep *ep, struct nic_match *match, uint64_t src_peer,
-			      size_t limit, size_t bytes, struct nic_posted **recv)
+enum nic_met nic_match_arrive(const struct nic_ep *ep, struct nic_match *match,
+			      const struct nic_message *msg, size_t limit, struct nic_posted **recv)
 {
-	struct nic_posted *found = find_posted(match, src_peer);
+	struct nic_posted *found = find_posted(match, msg);
 
 	if (!found)
-		return nic_match_has_room(match, limit, bytes) ? NIC_MET_NOBODY : NIC_MET_FULL;
+		return nic_match_has_room(match, limit, msg->bytes) ? NIC_MET_NOBODY : NIC_MET_FULL;
 	if (reserve(ep) != 0)
 		return NIC_MET_FULL;
 	unlink_posted(match, found);
@@ -184,6 +186,16 @@ static bool wants_completion(const struct nic_ep *ep, const struct nic_posted *r
 	return !ep->rx_selective || (recv->flags & FI_COMPLETION);
 }
 
+/* Who sent it: with the key that it came by, else as an address without one. */
+static fi_addr_t source(const struct nic_ep *ep, const struct nic_message *msg)
+{
+	uint64_t by_key = msg->src_peer | (uint64_t)msg->src_key << NIC_PEER_KEY_SHIFT;
+	fi_addr_t addr = nic_av_reverse(ep->av, by_key);
+
+	return addr == FI_ADDR_NOTAVAIL && msg->src_key ? nic_av_reverse(ep->av, msg->src_peer)
+							: addr;
+}
+
 static void complete(struct nic_ep *ep, const struct nic_posted *recv,
 		     const struct nic_message *msg, size_t copied, enum hmreg_error why)
 {
@@ -200,7 +212,7 @@ static void complete(struct nic_ep *ep, const struct nic_posted *recv,
 			nic_cq_unreserve(ep->rx_cq);
 		} else {
 			if ((ep->caps & FI_SOURCE) && ep->av)
-				comp.src_addr = nic_av_reverse(ep->av, msg->src_peer);
+				comp.src_addr = source(ep, msg);
 			if (why != HMREG_OK) {
 				comp.err = nic_error_code(why);
 				comp.prov_errno = (int)why;

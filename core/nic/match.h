@@ -17,6 +17,7 @@
 struct nic_posted {
 	struct hm_list link;
 	uint64_t src_peer, flags;
+	uint32_t src_key;
 	void *context;
 	size_t count;
 	void *desc[NIC_IOV_MAX];
@@ -27,6 +28,7 @@ struct nic_posted {
 struct nic_message {
 	struct hm_list link;
 	uint64_t src_peer, flags, data; /* of the flags, FI_REMOTE_CQ_DATA is looked at */
+	uint32_t src_key; /* authorization key that it came by; 0: none, or the receiver has one alone */
 	size_t len;
 	size_t bytes; /* what it takes of the memory for unexpected messages */
 };
@@ -59,9 +61,10 @@ static inline bool nic_match_has_room(const struct nic_match *match, size_t limi
 {
 	return bytes <= limit && match->unexpected_bytes <= limit - bytes;
 }
-/* A message comes: take the receive for it, if there is one; bytes as in struct nic_message. */
-enum nic_met nic_match_arrive(const struct nic_ep *ep, struct nic_match *match, uint64_t src_peer,
-			      size_t limit, size_t bytes, struct nic_posted **recv);
+/* A message comes: take the receive for it, if there is one; limit is that of unexpected messages. */
+enum nic_met nic_match_arrive(const struct nic_ep *ep, struct nic_match *match,
+			      const struct nic_message *msg, size_t limit,
+			      struct nic_posted **recv);
 /* Leave a message that met nobody. */
 void nic_match_keep(struct nic_match *match, struct nic_message *msg);
 /*

@@ -27,6 +27,7 @@
 #include <rdma/fi_ext_hmreg.h>
 #include <rdma/fi_rma.h>
 
+#include "core/base/auth.h"
 #include "core/base/key_table.h"
 #include "core/nic/comp.h"
 #include "core/nic/peer.h"
@@ -64,6 +65,8 @@ struct nic_port {
 	size_t iov_limit, rma_iov_limit;
 	size_t tx_size, rx_size;
 	size_t max_mr_count;
+	size_t auth_key_size;	/* bytes of an authorization key, at most; 0: it enforces none */
+	size_t max_ep_auth_key; /* keys of an endpoint, at most NIC_AV_KEYS_MAX */
 	size_t ep_count;
 	uint64_t msg_order;
 	size_t cq_data_size;
@@ -102,9 +105,21 @@ struct nic_place {
 	size_t map_len;
 };
 
+/* Who may reach a region. */
+struct nic_region_auth {
+	/*
+	 * One of these keys is the initiator's and the target endpoint's.  Owned; NULL: any key or none,
+	 * or not taken yet, which with av is when the region is enabled.
+	 */
+	struct hm_auth *keys;
+	uint64_t peer;	   /* address part of the one initiator's handle; 0: any */
+	struct nic_av *av; /* FI_AV_AUTH_KEY: where the keys are from; holds one of its users */
+};
+
 /* What few regions need: kept apart, or behind the region where the domain gives one to each. */
 struct nic_region_ext {
-	size_t iov_count;
+	uint32_t iov_count;
+	enum hmreg_path path;	  /* of accelerator memory and dma-bufs; else 0 */
 	struct iovec *iov;	  /* segments, in order; NULL when there is one */
 	struct nic_place *places; /* of each segment; NULL: host memory at their addresses */
 	_Atomic(struct nic_cntr *)
@@ -112,8 +127,8 @@ struct nic_region_ext {
 	struct nic_ep *ep; /* FI_MR_ENDPOINT: only through this endpoint; holds one of its users */
 	uint64_t secret;   /* the unguessable part of a raw key */
 	struct hm_mr_exports *exports; /* core/mr's: exported dma-bufs kept for the region */
-	uint64_t identity;    /* core/mr's: of the allocations that were exported; 0: not told */
-	enum hmreg_path path; /* of accelerator memory and dma-bufs; else 0 */
+	uint64_t identity; /* core/mr's: of the allocations that were exported; 0: not told */
+	struct nic_region_auth *auth; /* owned, or the domain's; NULL: no limit */
 };
 
 /*
@@ -156,6 +171,9 @@ struct nic_domain {
 	uint64_t caps;		      /* as agreed */
 	struct hm_key_table *regions; /* owned by core: handles are desc and provider keys */
 	struct hm_key_table *mapped;  /* owned by core: raw keys this side has mapped */
+	/* Owned by core: the default key (keys NULL: none).  Regions without one of their own share it. */
+	struct nic_region_auth auth;
+	uint32_t av_keys; /* FI_AV_AUTH_KEY: keys that an address vector may have; else 0 */
 	const struct hmreg_verbs_adopt
 		*adopt; /* the program's objects, during domain_open; or NULL */
 };
@@ -188,6 +206,7 @@ struct nic_ep {
 	uint64_t caps;
 	size_t rx_size;
 	bool rx_selective;	/* receive completions only with FI_COMPLETION */
+	struct hm_auth *auth;	/* owned by core, constant once enabled: its keys; NULL: none */
 	_Atomic uint32_t users; /* regions bound */
 };
 
@@ -219,7 +238,7 @@ struct nic_wr {
 	enum fi_op atomic_op;
 	uint64_t flags;	     /* effective; FI_COMPLETION: an entry on success, too */
 	uint64_t comp_flags; /* FI_RMA | FI_WRITE and the like, for the completion entry */
-	uint64_t peer;	     /* from nic_av_peer */
+	uint64_t peer; /* from nic_av_peer; with av_keys of the domain it may carry a key's number */
 	const struct nic_seg *local, *result, *compare;
 	const struct fi_rma_iov *remote; /* atomics: len in bytes */
 	uint32_t local_count, result_count, compare_count, remote_count;
@@ -293,6 +312,7 @@ struct nic_recv {
 	void **desc; /* may be NULL */
 	size_t count;
 	uint64_t src_peer; /* 0: from anybody */
+	uint32_t src_key;  /* 0: by any key */
 	uint64_t flags;	   /* effective */
 	void *context;
 };

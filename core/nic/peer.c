@@ -146,6 +146,8 @@ int nic_av_init(struct nic_av *av, enum fi_av_type type, size_t count)
 		return -FI_ENOMEM;
 	}
 	av->type = type == FI_AV_MAP ? FI_AV_MAP : FI_AV_TABLE;
+	av->keys = NULL;
+	av->key_limit = 0;
 	av->bucket_count = buckets;
 	av->free_root = 0;
 	av->live = 0;
@@ -160,6 +162,7 @@ void nic_av_destroy(struct nic_av *av)
 {
 	if (!av->buckets)
 		return;
+	nic_av_keys_destroy(av);
 	for (unsigned i = 0; i < NIC_AV_CHUNKS; i++)
 		free(atomic_load_explicit(&av->chunk[i], memory_order_relaxed));
 	free(av->buckets);
@@ -223,20 +226,16 @@ static void release_index(struct nic_av *av, uint32_t index)
 
 /* ---- calls ---- */
 
-int nic_av_add(struct nic_av *av, uint64_t peer, fi_addr_t *addr)
+int nic_av_add_locked(struct nic_av *av, uint64_t peer, fi_addr_t *addr)
 {
 	struct nic_av_entry *entry;
 	uint32_t index;
-	int ret;
+	int ret = take_index(av, &index);
 
-	if (peer == 0)
-		return -FI_EINVAL;
-	pthread_mutex_lock(&av->lock);
-	ret = take_index(av, &index);
 	if (ret) {
 		HM_WARN(FI_LOG_AV, "no room for address %u of the vector: %s", av->live,
 			ret == -FI_ENOMEM ? "out of memory" : "it is full");
-		goto unlock;
+		return ret;
 	}
 	entry = nic_av_slot(av, index);
 	index_add(av, index, entry, peer);
@@ -246,7 +245,17 @@ int nic_av_add(struct nic_av *av, uint64_t peer, fi_addr_t *addr)
 	if (++av->live > av->bucket_count)
 		index_grow(av);
 	*addr = addr_of(index, entry);
-unlock:
+	return 0;
+}
+
+int nic_av_add(struct nic_av *av, uint64_t peer, fi_addr_t *addr)
+{
+	int ret;
+
+	if (peer == 0)
+		return -FI_EINVAL;
+	pthread_mutex_lock(&av->lock);
+	ret = nic_av_add_locked(av, peer, addr);
 	pthread_mutex_unlock(&av->lock);
 	return ret;
 }

@@ -108,6 +108,28 @@ enum hmreg_error sw_operands(const struct nic_domain *domain, const struct nic_w
 enum hmreg_error sw_apply(const struct nic_wr *wr, struct sw_operands *operands,
 			  const struct sw_piece *dst);
 
+/* ---- authorization (sw_auth.c) ---- */
+
+/* *key: the key that both sides have. */
+enum hmreg_error sw_check_keys(const struct nic_ep *ep, const struct nic_ep *target, uint64_t peer,
+			       uint32_t *key);
+/* May ep reach a region with these limits, through target? */
+enum hmreg_error sw_check_limits(const struct nic_region_auth *limit, struct nic_ep *ep,
+				 const struct nic_ep *target, uint64_t peer);
+
+/*
+ * May ep, which calls it peer, communicate with target: have both the same key, or none?  *key is the key,
+ * or 0.
+ */
+static inline enum hmreg_error sw_check_peer(const struct nic_ep *ep, const struct nic_ep *target,
+					     uint64_t peer, uint32_t *key)
+{
+	*key = 0;
+	if (__builtin_expect(!ep->auth && !target->auth, 1))
+		return HMREG_OK;
+	return sw_check_keys(ep, target, peer, key);
+}
+
 /* ---- operations ---- */
 
 static inline enum sw_atomic_kind sw_atomic_kind_of(enum nic_op op)

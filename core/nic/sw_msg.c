@@ -91,9 +91,10 @@ static size_t message_size(size_t len)
 	return sizeof(struct sw_message) + len;
 }
 
-static struct nic_message message_head(struct sw_ep *sender, const struct nic_wr *wr)
+static struct nic_message message_head(struct sw_ep *sender, const struct nic_wr *wr, uint32_t key)
 {
 	return (struct nic_message){ .src_peer = SW_PEER(sender->number),
+				     .src_key = key,
 				     .flags = wr->flags,
 				     .data = wr->data,
 				     .len = wr->len,
@@ -101,7 +102,8 @@ static struct nic_message message_head(struct sw_ep *sender, const struct nic_wr
 }
 
 /* Copy a message for the unexpected queue; *why is why it cannot be. */
-static int make_message(struct sw_ep *sender, const struct nic_wr *wr, struct sw_cursor *src,
+static int make_message(struct sw_ep *sender, const struct nic_wr *wr,
+			const struct nic_message *head, struct sw_cursor *src,
 			enum hmreg_error *why, struct sw_message **out)
 {
 	struct sw_message *msg = malloc(message_size(wr->len));
@@ -110,7 +112,7 @@ static int make_message(struct sw_ep *sender, const struct nic_wr *wr, struct sw
 
 	if (!msg)
 		return -FI_EAGAIN;
-	*msg = (struct sw_message){ .head = message_head(sender, wr),
+	*msg = (struct sw_message){ .head = *head,
 				    .src_serial = sender->serial,
 				    .comp_flags = wr->comp_flags,
 				    .context = wr->context,
@@ -133,8 +135,8 @@ static enum nic_met meet(struct sw_ep *target, struct nic_message *msg, bool kee
 	enum nic_met met;
 
 	pthread_mutex_lock(&target->rx_lock);
-	met = nic_match_arrive(&target->ep, &target->match, msg->src_peer,
-			       hm_param_size(HM_PARAM_SW_MAX_UNEXPECTED), msg->bytes, recv);
+	met = nic_match_arrive(&target->ep, &target->match, msg,
+			       hm_param_size(HM_PARAM_SW_MAX_UNEXPECTED), recv);
 	if (met == NIC_MET_NOBODY && keep)
 		nic_match_keep(&target->match, msg);
 	pthread_mutex_unlock(&target->rx_lock);
@@ -143,12 +145,13 @@ static enum nic_met meet(struct sw_ep *target, struct nic_message *msg, bool kee
 
 /* Nobody waits for this message: leave it at the target.  *done: the sender is to be answered. */
 static int send_unexpected(struct sw_ep *sender, struct sw_ep *target, const struct nic_wr *wr,
-			   struct sw_cursor *src, enum hmreg_error *why, bool *done)
+			   const struct nic_message *head, struct sw_cursor *src,
+			   enum hmreg_error *why, bool *done)
 {
 	struct sw_message *msg = NULL;
 	struct nic_posted *recv;
 	bool deferred;
-	int ret = make_message(sender, wr, src, why, &msg);
+	int ret = make_message(sender, wr, head, src, why, &msg);
 
 	*done = true;
 	if (ret != 0 || *why != HMREG_OK)
@@ -179,12 +182,15 @@ static int hand_over(struct sw_ep *sender, struct sw_ep *target, const struct ni
 {
 	struct sw_piece local[NIC_IOV_MAX];
 	struct sw_cursor src = { .piece = local, .count = wr->local_count };
-	struct nic_message head = message_head(sender, wr);
+	struct nic_message head;
 	struct nic_posted *recv;
 	enum nic_met met;
+	uint32_t key;
 
 	*done = true;
-	*why = HMREG_OK;
+	*why = sw_check_peer(&sender->ep, &target->ep, wr->peer, &key);
+	if (*why != HMREG_OK)
+		return 0;
 	if ((target->ep.caps & (FI_MSG | FI_RECV)) != (FI_MSG | FI_RECV)) {
 		*why = HMREG_PEER_NO_CAP;
 		return 0;
@@ -195,11 +201,12 @@ static int hand_over(struct sw_ep *sender, struct sw_ep *target, const struct ni
 		*why = HMREG_FAULT;
 	if (*why != HMREG_OK)
 		return 0;
+	head = message_head(sender, wr, target->ep.domain->av_keys ? key : 0);
 	met = meet(target, &head, false, &recv);
 	if (met == NIC_MET_FULL)
 		return -FI_EAGAIN;
 	if (met == NIC_MET_NOBODY)
-		return send_unexpected(sender, target, wr, &src, why, done);
+		return send_unexpected(sender, target, wr, &head, &src, why, done);
 	*why = deliver(&target->ep, recv, &head, &src);
 	return 0;
 }

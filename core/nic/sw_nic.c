@@ -55,7 +55,9 @@ static const struct fid_nic nic_attr = { .fid = { .fclass = FI_CLASS_NIC },
 		.protocol = FI_PROTO_UNSPEC, .mr_key_size = (key_size),                            \
 		.mr_iov_limit = NIC_IOV_MAX, .max_msg_size = SW_MAX_MSG, .inject_size = SW_INJECT, \
 		.iov_limit = NIC_IOV_MAX, .rma_iov_limit = NIC_RMA_IOV_MAX, .tx_size = 1024,       \
-		.rx_size = 4096, .ep_count = 64511, .cq_data_size = 8, .nic = &nic_attr,           \
+		.rx_size = 4096, .auth_key_size = HMREG_AUTH_KEY_MAX,                              \
+		.max_ep_auth_key = NIC_AV_KEYS_MAX, .ep_count = 64511, .cq_data_size = 8,          \
+		.nic = &nic_attr,                                                                  \
 		.msg_order = FI_ORDER_RAR | FI_ORDER_RAW | FI_ORDER_RAS | FI_ORDER_WAR |           \
 			     FI_ORDER_WAW | FI_ORDER_WAS | FI_ORDER_SAR | FI_ORDER_SAW |           \
 			     FI_ORDER_SAS | FI_ORDER_RMA_RAR | FI_ORDER_RMA_RAW |                  \

@@ -123,7 +123,7 @@ static void explain(const struct nic_domain *target, const struct fi_rma_iov *re
 }
 
 /* Find and check one remote range; on success the region is referenced in targets. */
-static enum hmreg_error add_target(struct nic_ep *ep, const struct nic_ep *target,
+static enum hmreg_error add_target(struct nic_ep *ep, const struct nic_ep *target, uint64_t peer,
 				   const struct fi_rma_iov *remote, uint64_t access,
 				   struct targets *targets)
 {
@@ -138,6 +138,8 @@ static enum hmreg_error add_target(struct nic_ep *ep, const struct nic_ep *targe
 	if (target->domain->mr_mode & FI_MR_VIRT_ADDR)
 		offset -= region->base;
 	why = check_state(region, target);
+	if (why == HMREG_OK && region->ext && region->ext->auth)
+		why = sw_check_limits(region->ext->auth, ep, target, peer);
 	if (why == HMREG_OK && (region->access & access) != access)
 		why = HMREG_NO_RIGHT;
 	if (why == HMREG_OK && !hm_range_ok(region->len, offset, remote->len))
@@ -284,7 +286,7 @@ static enum hmreg_error execute(struct nic_ep *ep, const struct nic_ep *target,
 	for (uint32_t i = 0; i < wr->remote_count; i++) {
 		if (wr->remote[i].len == 0) /* as hardware: an empty access names no region */
 			continue;
-		why = add_target(ep, target, &wr->remote[i], access, targets);
+		why = add_target(ep, target, wr->peer, &wr->remote[i], access, targets);
 		if (why != HMREG_OK)
 			return why;
 	}
@@ -349,14 +351,19 @@ ssize_t sw_rma(struct nic_ep *ep, const struct nic_wr *wr)
 {
 	struct targets targets = { .count = 0 };
 	struct sw_ep *target;
-	enum hmreg_error why;
+	enum hmreg_error why = HMREG_PEER_GONE;
+	uint32_t key;
 	bool notify;
 
 	if (ep->tx_cq && nic_cq_reserve(ep->tx_cq) != 0)
 		return -FI_EAGAIN;
 	target = sw_port_acquire(wr->peer);
-	if (!target) {
-		nic_fail(ep, wr, HMREG_PEER_GONE);
+	if (target)
+		why = sw_check_peer(ep, &target->ep, wr->peer, &key);
+	if (why != HMREG_OK) {
+		if (target)
+			sw_port_release(target);
+		nic_fail(ep, wr, why);
 		return 0;
 	}
 	notify = (wr->flags & FI_REMOTE_CQ_DATA) && target->ep.rx_cq;

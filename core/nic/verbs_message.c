@@ -219,9 +219,8 @@ static bool deliver_simple(struct verbs_ep *ep, struct verbs_peer *peer,
 {
 	struct verbs_message *msg;
 	struct nic_posted *recv;
-	enum nic_met met = nic_match_arrive(&ep->ep, &ep->msg->match, head->src_peer,
-					    hm_param_size(HM_PARAM_VERBS_MAX_UNEXPECTED),
-					    head->bytes, &recv);
+	enum nic_met met = nic_match_arrive(&ep->ep, &ep->msg->match, head,
+					    hm_param_size(HM_PARAM_VERBS_MAX_UNEXPECTED), &recv);
 
 	if (met == NIC_MET_FULL)
 		return false;
@@ -255,9 +254,8 @@ static bool deliver_remembered(struct verbs_ep *ep, struct verbs_peer *peer,
 		settle(ep, msg);
 		return true;
 	}
-	met = nic_match_arrive(&ep->ep, &m->match, head->src_peer,
-			       hm_param_size(HM_PARAM_VERBS_MAX_UNEXPECTED), head->bytes,
-			       &msg->recv);
+	met = nic_match_arrive(&ep->ep, &m->match, head,
+			       hm_param_size(HM_PARAM_VERBS_MAX_UNEXPECTED), &msg->recv);
 	if (met == NIC_MET_FULL) {
 		verbs_message_free(msg);
 		return false;

@@ -51,8 +51,14 @@ enum hmreg_error {
 	HMREG_DEVICE_GONE = 22,	   /* the device was removed or has failed (FI_ENODEV) */
 	HMREG_TRANSPORT = 23,	   /* the NIC reports another failure, named in the log (FI_EIO) */
 	HMREG_MEMORY = 24, /* the driver of accelerator memory failed, named in the log (FI_EIO) */
+	/* Who may reach whom, which a target looks at before anything else: */
+	HMREG_AUTH_KEY = 25,  /* the two sides have no authorization key in common (FI_EACCES) */
+	HMREG_AUTH_PEER = 26, /* the region is for another endpoint (FI_EACCES) */
 	HMREG_ERROR_LAST
 };
+
+/* Bytes of an authorization key, at most: fi_domain_attr, fi_ep_attr, fi_mr_attr, fi_av_insert_auth_key(3). */
+#define HMREG_AUTH_KEY_MAX 64
 
 /* Figures of a domain, a snapshot.  size is set by the caller to sizeof(struct hmreg_domain_stats). */
 struct hmreg_domain_stats {

@@ -121,7 +121,7 @@ static struct fi_info *altered(struct scene *s, enum alteration what)
 	  fi_domain(A->fabric, altered(s, MODEL_AND_BITS), OUT(fid_domain), NULL))                 \
 	X(domain_unknown_caps, -FI_EINVAL,                                                         \
 	  fi_domain(A->fabric, altered(s, UNKNOWN_CAPS), OUT(fid_domain), NULL))                   \
-	X(domain_auth_key, -FI_ENOSYS,                                                             \
+	X(domain_auth_key, -FI_EINVAL,                                                             \
 	  fi_domain(A->fabric, altered(s, DOMAIN_AUTH_KEY), OUT(fid_domain), NULL))                \
 	X(domain_flags, -FI_EBADFLAGS, fi_domain2(A->fabric, A->info, OUT(fid_domain), 1, NULL))   \
 	X(domain_peer, -FI_ENOSYS, fi_domain2(A->fabric, A->info, OUT(fid_domain), FI_PEER, NULL)) \
@@ -209,7 +209,7 @@ static struct fi_info *altered(struct scene *s, enum alteration what)
 	  fi_endpoint(A->domain, altered(s, MESSAGE_SIZE), OUT(fid_ep), NULL))                     \
 	X(ep_xpu_ctx, -FI_EINVAL,                                                                  \
 	  fi_endpoint(A->domain, altered(s, EP_XPU_CTX), OUT(fid_ep), NULL))                       \
-	X(ep_auth_key, -FI_ENOSYS,                                                                 \
+	X(ep_auth_key, -FI_EINVAL,                                                                 \
 	  fi_endpoint(A->domain, altered(s, EP_AUTH_KEY), OUT(fid_ep), NULL))                      \
 	X(ep_source_short, -FI_EINVAL,                                                             \
 	  fi_endpoint(A->domain, altered(s, SOURCE_SHORT), OUT(fid_ep), NULL))                     \

@@ -157,27 +157,6 @@ static void api_20_operation_flags(struct conf *c)
 	end->info->tx_attr->op_flags = 0;
 }
 
-/* Authorization keys that nobody would enforce are refused, wherever they are given. */
-static void api_20_authorization_keys_are_refused(struct conf *c)
-{
-	struct conf_end *end = conf_open(c, NULL);
-	uint8_t key[] = { 1, 2, 3 };
-	struct fid_domain *domain = NULL;
-	struct fid_ep *ep = NULL;
-
-	end->info->domain_attr->auth_key = key;
-	end->info->domain_attr->auth_key_size = sizeof(key);
-	assert_refused(fi_domain(end->fabric, end->info, &domain, NULL), -FI_ENOSYS);
-	end->info->domain_attr->auth_key = NULL;
-	end->info->domain_attr->auth_key_size = 0;
-	end->info->ep_attr->auth_key = key;
-	end->info->ep_attr->auth_key_size = sizeof(key);
-	assert_refused(fi_endpoint(end->domain, end->info, &ep, NULL), -FI_ENOSYS);
-	end->info->ep_attr->auth_key = NULL;
-	end->info->ep_attr->auth_key_size = 0;
-	assert_true(!domain && !ep);
-}
-
 /* Unknown mr_mode bits are a mistake, not something to drop. */
 static void mode_01_unknown_bits_at_the_domain(struct conf *c)
 {
@@ -261,7 +240,6 @@ static const struct conf_case cases[] = {
 	CONF(remote_data_needs_a_queue),
 	CONF(flag_06_failed_operation_uses_no_key),
 	CONF(api_20_operation_flags),
-	CONF(api_20_authorization_keys_are_refused),
 	CONF(mode_01_unknown_bits_at_the_domain),
 	CONF(missing_source_spends_no_receive),
 	CONF(fn_38_idle_domain_is_revoked),

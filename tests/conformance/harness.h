@@ -195,6 +195,11 @@ struct conf_opts {
 	size_t tx_cq_size, rx_cq_size, rx_size;
 	enum fi_av_type av_type; /* 0: FI_AV_TABLE */
 	enum fi_wait_obj wait_obj;
+	/* authorization: FI_AV_AUTH_KEY goes without key; size 0: none */
+	const char *key;
+	size_t key_size;
+	const char *ep_key; /* the endpoint's own, with same_domain as well */
+	size_t ep_key_size;
 	struct conf_end *same_domain; /* only the endpoint and its queues are opened anew */
 	bool no_ep;		      /* the domain alone */
 	bool disabled;		      /* everything bound, not enabled */

@@ -10,6 +10,18 @@
 /* What a domain without endpoints can do. */
 #define DOMAIN_CAPS (FI_HMEM | FI_LOCAL_COMM | FI_REMOTE_COMM)
 
+/* fi_freeinfo frees it. */
+static uint8_t *key_copy(const char *key, size_t size)
+{
+	uint8_t *copy = key ? malloc(size) : NULL;
+
+	if (key) {
+		assert_non_null(copy);
+		memcpy(copy, key, size);
+	}
+	return copy;
+}
+
 struct fi_info *conf_hints(const char *domain, const struct conf_opts *opts)
 {
 	struct fi_info *hints;
@@ -31,6 +43,8 @@ struct fi_info *conf_hints(const char *domain, const struct conf_opts *opts)
 	hints->tx_attr->op_flags = opts->tx_flags;
 	hints->rx_attr->op_flags = opts->rx_flags;
 	hints->rx_attr->size = opts->rx_size;
+	hints->domain_attr->auth_key_size = opts->key_size;
+	hints->domain_attr->auth_key = key_copy(opts->key, opts->key_size);
 	if (domain) {
 		hints->domain_attr->name = strdup(domain);
 		assert_non_null(hints->domain_attr->name);
@@ -68,6 +82,19 @@ static void open_domain(struct conf_end *end, const struct conf_opts *opts)
 		end->ops = NULL;
 }
 
+static void open_endpoint(struct conf_end *end, const struct conf_opts *opts)
+{
+	struct fi_info *info = fi_dupinfo(end->info);
+
+	assert_non_null(info);
+	if (opts->ep_key_size) {
+		info->ep_attr->auth_key = key_copy(opts->ep_key, opts->ep_key_size);
+		info->ep_attr->auth_key_size = opts->ep_key_size;
+	}
+	assert_ok(fi_endpoint(end->domain, info, &end->ep, end));
+	fi_freeinfo(info);
+}
+
 static void open_ep(struct conf_end *end, const struct conf_opts *opts)
 {
 	struct fi_av_attr av_attr = { .type = opts->av_type ? opts->av_type : FI_AV_TABLE };
@@ -79,7 +106,7 @@ static void open_ep(struct conf_end *end, const struct conf_opts *opts)
 	assert_ok(fi_cq_open(end->domain, &cq_attr, &end->tx, end));
 	cq_attr.size = opts->rx_cq_size;
 	assert_ok(fi_cq_open(end->domain, &cq_attr, &end->rx, end));
-	assert_ok(fi_endpoint(end->domain, end->info, &end->ep, end));
+	open_endpoint(end, opts);
 	assert_ok(fi_ep_bind(end->ep, &end->av->fid, 0));
 	assert_ok(fi_ep_bind(end->ep, &end->tx->fid, FI_TRANSMIT | opts->bind_flags));
 	assert_ok(fi_ep_bind(end->ep, &end->rx->fid, FI_RECV | opts->bind_flags));

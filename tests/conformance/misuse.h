@@ -77,7 +77,7 @@ static inline void misuse_alter_domain(struct fi_info *info, enum alteration wha
 		info->caps |= UINT64_C(1) << 61;
 		break;
 	case DOMAIN_AUTH_KEY:
-		info->domain_attr->auth_key = malloc(8);
+		info->domain_attr->auth_key = NULL;
 		info->domain_attr->auth_key_size = 8;
 		break;
 	default:
@@ -114,7 +114,7 @@ static inline void misuse_alter(struct fi_info *info, enum alteration what)
 		info->ep_attr->xpu_ctx = (struct fid_xpu_ctx *)info;
 		break;
 	case EP_AUTH_KEY:
-		info->ep_attr->auth_key = malloc(8);
+		info->ep_attr->auth_key = NULL;
 		info->ep_attr->auth_key_size = 8;
 		break;
 	case SOURCE_SHORT:

@@ -95,11 +95,32 @@ static void check_event(struct world *w, const struct fid_mr *mr, void *context)
 	PROMISE(event == FI_MR_COMPLETE && entry.fid == &mr->fid && entry.context == context);
 }
 
+static bool inside_one(const struct fuzz_mr *base, const struct iovec *iov)
+{
+	uint64_t addr = (uintptr_t)iov->iov_base;
+
+	for (size_t i = 0; i < base->segs; i++) {
+		uint64_t begin = (uintptr_t)base->seg[i].iov_base;
+
+		if (addr >= begin && addr - begin < base->seg[i].iov_len &&
+		    iov->iov_len <= base->seg[i].iov_len - (addr - begin))
+			return true;
+	}
+	return false;
+}
+
 /* Takes the region over; one that reaches beyond the arena is closed, since it may touch the guards. */
 static void keep(struct world *w, struct fuzz_mr *m, const struct fi_mr_attr *attr, uint64_t flags)
 {
 	bool outside = false;
 
+	m->subs = 0;
+	m->base = NULL;
+	for (unsigned i = 0; attr->base_mr && i < MRS; i++)
+		if (w->mr[i].mr == attr->base_mr)
+			m->base = &w->mr[i];
+	if (m->base)
+		m->base->subs++;
 	m->segs = attr->iov_count;
 	m->access = attr->access;
 	m->bound = m->used = false;
@@ -108,6 +129,7 @@ static void keep(struct world *w, struct fuzz_mr *m, const struct fi_mr_attr *at
 		     !((w->mode & FI_MR_RMA_EVENT) && (flags & FI_RMA_EVENT));
 	for (size_t i = 0; i < m->segs; i++) {
 		m->seg[i] = attr->mr_iov[i];
+		PROMISE(!m->base || inside_one(m->base, &m->seg[i]));
 		outside |= !in_arena(m->seg[i].iov_base, m->seg[i].iov_len);
 	}
 	if (outside)

@@ -126,7 +126,15 @@ void close_mr(struct world *w, struct fuzz_mr *m)
 {
 	struct hmreg_domain_stats before = world_stats(w), after;
 
+	if (m->subs > 0) {
+		PROMISE(fi_close(&m->mr->fid) == -FI_EBUSY);
+		after = world_stats(w);
+		PROMISE(memcmp(&before, &after, sizeof(before)) == 0);
+		return;
+	}
 	PROMISE(fi_close(&m->mr->fid) == 0);
+	if (m->base)
+		m->base->subs--;
 	after = world_stats(w);
 	PROMISE(after.regions == before.regions - 1);
 	PROMISE(after.registered_bytes == before.registered_bytes - m->len);
@@ -148,9 +156,10 @@ void world_clean(struct world *w)
 			PROMISE(fi_mr_unmap_key(w->domain, w->key[i].key) == 0);
 		w->key[i] = (struct fuzz_key){ 0 };
 	}
-	for (unsigned i = 0; i < MRS; i++)
-		if (w->mr[i].mr)
-			close_mr(w, &w->mr[i]);
+	for (unsigned depth = 0; depth < MRS; depth++)
+		for (unsigned i = 0; i < MRS; i++)
+			if (w->mr[i].mr)
+				close_mr(w, &w->mr[i]);
 	PROMISE(fi_cq_read(w->cq, &entry, 1) == -FI_EAGAIN);
 	if (w->eq)
 		PROMISE(fi_eq_read(w->eq, &what, &event, sizeof(event), 0) == -FI_EAGAIN);

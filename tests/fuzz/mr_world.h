@@ -28,7 +28,9 @@
 
 /* A region as this side knows it: what an access may touch. */
 struct fuzz_mr {
-	struct fid_mr *mr; /* NULL: none */
+	struct fid_mr *mr;    /* NULL: none */
+	struct fuzz_mr *base; /* what it is a sub-MR of, or NULL */
+	unsigned subs;
 	size_t segs;
 	struct iovec seg[SEGS];
 	uint64_t len, access;
@@ -71,6 +73,7 @@ void *unmapped(void);
 
 /* Closes all that the input has made, and checks that nothing is left. */
 void world_clean(struct world *w);
+/* One with sub-MRs stays, as it must. */
 void close_mr(struct world *w, struct fuzz_mr *m);
 
 /* One remote range: the region that it lies in, if this access is allowed; else NULL. */

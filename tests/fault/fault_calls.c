@@ -98,6 +98,79 @@ static int run_many(struct scene *s)
 	return 0;
 }
 
+/* ---- sub-MRs: of mr[1], which scene_unregister can close only if none holds it ---- */
+
+static int make_sub(struct scene *s, const struct iovec *iov, size_t count, struct fid_mr *base,
+		    uint64_t key, struct fid_mr **mr)
+{
+	struct fi_mr_attr attr = { .mr_iov = iov,
+				   .iov_count = count,
+				   .access = FAULT_ALL,
+				   .requested_key = key,
+				   .base_mr = base,
+				   .sub_mr_cnt = count > 1 ? 1000 : 0 };
+
+	*mr = UNTOUCHED;
+	return fi_mr_regattr(s->domain, &attr, 0, mr);
+}
+
+static int run_sub(struct scene *s)
+{
+	struct iovec iov[3] = { { s->dst, 100 }, { s->dst + 200, 50 }, { s->dst + 50, 8 } };
+	struct fid_mr *mr;
+	int ret = make_sub(s, iov, 3, s->mr[1], 7, &mr);
+
+	if (ret)
+		assert_ptr_equal(mr, UNTOUCHED);
+	else
+		s->ptr = mr;
+	return ret;
+}
+
+static void undo_sub(struct scene *s)
+{
+	struct fid_mr *mr = s->ptr;
+
+	assert_int_equal(fi_close(&s->mr[1]->fid), -FI_EBUSY);
+	scene_works(s);
+	assert_int_equal(fi_close(&mr->fid), 0);
+}
+
+static void close_chain(unsigned count)
+{
+	for (; count > 1; count--) {
+		assert_int_equal(fi_close(&many[count - 2]->fid), -FI_EBUSY);
+		assert_int_equal(fi_close(&many[count - 1]->fid), 0);
+	}
+	if (count > 0)
+		assert_int_equal(fi_close(&many[0]->fid), 0);
+}
+
+/* A failure leaves the chain as it is, down to its last link. */
+static int run_chain(struct scene *s)
+{
+	struct iovec iov = { s->dst, 8 };
+
+	for (unsigned i = 0; i < MANY; i++) {
+		int ret = make_sub(s, &iov, 1, i ? many[i - 1] : s->mr[1], 200 + i, &many[i]);
+
+		if (!ret)
+			continue;
+		assert_ptr_equal(many[i], UNTOUCHED);
+		assert_int_equal(fault_lines(), 1);
+		close_chain(i);
+		assert_int_equal(fault_lines(), i ? i - 1 : 0);
+		return ret;
+	}
+	return 0;
+}
+
+static void undo_chain(struct scene *s)
+{
+	(void)s;
+	close_chain(MANY);
+}
+
 /* ---- raw keys ---- */
 
 static uint64_t mapped[MANY];
@@ -356,6 +429,10 @@ static struct scenario scenarios[] = {
 	ROW("api_18_api_20_no_memory_reg_event", run_reg, undo_reg_event, TABLE,
 	    .opts = SCENE_REG_EQ),
 	ROW("api_20_no_memory_many_regions", run_many, undo_many, TABLE),
+	ROW("sub_01_sub_03_api_20_no_memory_sub", run_sub, undo_sub, ENDPOINT, .keeps = true,
+	    .absorbs = true),
+	ROW("sub_04_api_20_no_memory_chain", run_chain, undo_chain, .opts = SCENE_ENDPOINT,
+	    .registered = true, .keeps = true, .absorbs = true),
 	ROW("api_11_api_20_no_memory_map_raw", run_map, undo_map, ENDPOINT, .keeps = true,
 	    .absorbs = true),
 	ROW("api_20_no_memory_av_insert", run_insert, undo_insert, TABLE),

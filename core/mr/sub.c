@@ -171,7 +171,8 @@ void hm_mr_base_places(const struct hm_mr_request *request, struct nic_place *pl
 		places[i] = (struct nic_place){ .iface = place->iface,
 						.device = place->device,
 						.at = (char *)place->at + offset,
-						.id = place->id };
+						.id = place->id,
+						.base = place };
 	}
 }
 
@@ -207,7 +208,8 @@ static int register_again(struct hm_mr_domain *domain, struct nic_region *region
 		attr.device.cuda = place->device; /* an int for each interface */
 	}
 	if (place)
-		ret = hm_mr_find_memory(domain, &attr, 0, request); /* flags were looked at before */
+		ret = hm_mr_find_memory(domain, &attr, 0,
+					request); /* flags were looked at before */
 	return ret == 0 ? hm_mr_register_by_path(domain, region, request) : ret;
 }
 

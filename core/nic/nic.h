@@ -101,7 +101,8 @@ struct nic_place {
 	void *at;
 	/* Of a device's allocation, which changes when it is freed; 0: not told.  Refreshing changes it. */
 	_Atomic uint64_t id;
-	void *map; /* the NIC's own: a mapping to undo, map_len bytes */
+	const struct nic_place *base; /* of a sub-MR: its base's, refreshed for both; else NULL */
+	void *map;		      /* the NIC's own: a mapping to undo, map_len bytes */
 	size_t map_len;
 };
 

@@ -59,13 +59,14 @@ struct sw_piece {
 	char *at;
 	size_t len;
 	enum fi_hmem_iface iface;
-	int device;  /* HMEM_NO_DEVICE: the host reaches it */
-	uint64_t id; /* a device's allocation must still be this one; 0: it was just looked at */
+	int device; /* HMEM_NO_DEVICE: the host reaches it */
+	/* A device's: its allocation must still be the one that was registered; NULL: just looked at. */
+	const struct nic_place *place;
 };
 
 static inline struct sw_piece sw_host_piece(void *at, size_t len)
 {
-	return (struct sw_piece){ at, len, FI_HMEM_SYSTEM, HMEM_NO_DEVICE, 0 };
+	return (struct sw_piece){ at, len, FI_HMEM_SYSTEM, HMEM_NO_DEVICE, NULL };
 }
 
 /* A list of memory pieces with a place in it. */

@@ -18,7 +18,7 @@ static struct sw_piece segment_piece(const struct nic_region_ext *ext, size_t se
 	if (!place)
 		return sw_host_piece((void *)(uintptr_t)(base + offset), len);
 	return (struct sw_piece){ (char *)place->at + offset, len, place->iface, place->device,
-				  place->id };
+				  place };
 }
 
 size_t sw_region_pieces(const struct nic_region *region, uint64_t offset, uint64_t len,
@@ -119,15 +119,22 @@ struct sw_piece sw_cursor_at(struct sw_cursor *cursor, size_t *len)
 	if (*len > piece->len - cursor->offset)
 		*len = piece->len - cursor->offset;
 	return (struct sw_piece){ piece->at + cursor->offset, *len, piece->iface, piece->device,
-				  piece->id };
+				  piece->place };
 }
 
 /* FN-29: memory that was freed under its region, and its address given to another. */
 static bool is_other(const struct sw_piece *piece)
 {
-	if (piece->device == HMEM_NO_DEVICE || piece->id == 0 ||
-	    hmem_is_still(piece->iface, piece->at, piece->id))
+	const struct nic_place *place = piece->place;
+
+	if (piece->device == HMEM_NO_DEVICE || !place)
 		return false;
+	for (; place; place = place->base) { /* either may have been refreshed */
+		uint64_t id = atomic_load(&((struct nic_place *)place)->id);
+
+		if (id == 0 || hmem_is_still(piece->iface, piece->at, id))
+			return false;
+	}
 	HM_INFO(FI_LOG_EP_DATA, "the memory at %p was freed after it was registered",
 		(void *)piece->at);
 	return true;

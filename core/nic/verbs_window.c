@@ -179,6 +179,7 @@ static int no_window(const struct verbs_source *source, const struct verbs_part 
 					 .iova = part->iova,
 					 .fd = -1 };
 
+	verbs_domain_lost(source->domain, err); /* which would be the cause */
 	return verbs_cause(&attempt, err);
 }
 

@@ -16,13 +16,13 @@
 #include "core/nic/verbs_loop.h"
 
 #define PIECE                                                                                      \
-	64u /* bytes: the window is the second piece of a page, what is read goes to the last ones */
+	64u /* bytes: the window is the second piece of a page, what is read goes to the last */
 
 struct trial {
 	struct ibv_pd *pd;
 	uint8_t *page;
 	size_t size;
-	struct ibv_mr *mr, *into;
+	struct ibv_mr *mr;
 	struct ibv_mw *mw;
 	struct verbs_loop *loop;
 };
@@ -48,10 +48,6 @@ static int make(struct trial *trial, const struct verbs_loop_site *site, struct 
 				       IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND);
 	if (!trial->mr)
 		return step_failed(why, "a region that windows may be bound to");
-	trial->into = verbs.reg_mr_iova2(trial->pd, trial->page, trial->size,
-					 (uintptr_t)trial->page, IBV_ACCESS_LOCAL_WRITE);
-	if (!trial->into)
-		return step_failed(why, "a region");
 	trial->mw = ibv_alloc_mw(trial->pd, IBV_MW_TYPE_1);
 	if (!trial->mw)
 		return step_failed(why, "a window");
@@ -63,7 +59,7 @@ static int make(struct trial *trial, const struct verbs_loop_site *site, struct 
 static int read_piece(struct trial *trial, unsigned int piece, struct verbs_failure *why)
 {
 	uint8_t *to = trial->page + trial->size - PIECE;
-	struct ibv_sge into = { (uintptr_t)to, PIECE, trial->into->lkey };
+	struct ibv_sge into = { (uintptr_t)to, PIECE, trial->mr->lkey };
 	struct ibv_send_wr wr = { .opcode = IBV_WR_RDMA_READ,
 				  .send_flags = IBV_SEND_SIGNALED,
 				  .sg_list = &into,
@@ -100,8 +96,6 @@ static void undo(struct trial *trial)
 	verbs_loop_close(trial->loop);
 	if (trial->mw)
 		ibv_dealloc_mw(trial->mw);
-	if (trial->into)
-		verbs.dereg_mr(trial->into);
 	if (trial->mr)
 		verbs.dereg_mr(trial->mr);
 	if (trial->pd)

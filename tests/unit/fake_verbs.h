@@ -337,6 +337,19 @@ static struct ibv_mr *fake_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t le
 	return mr;
 }
 
+/* Trials that need a queue end here. */
+static struct ibv_cq *fake_create_cq(struct ibv_context *context, int cqe, void *cq_context,
+				     struct ibv_comp_channel *channel, int vector)
+{
+	(void)context;
+	(void)cqe;
+	(void)cq_context;
+	(void)channel;
+	(void)vector;
+	errno = ENOMEM;
+	return NULL;
+}
+
 static struct ibv_mr *fake_reg_mr(struct ibv_pd *pd, void *addr, size_t length, int access)
 {
 	return fake_reg_mr_iova2(pd, addr, length, (uintptr_t)addr, (unsigned int)access);
@@ -512,6 +525,7 @@ static const struct {
 	FAKE_IBV(query_gid),
 	FAKE_IBV(alloc_pd),
 	FAKE_IBV(dealloc_pd),
+	FAKE_IBV(create_cq),
 	FAKE_IBV(reg_mr),
 	FAKE_IBV(reg_mr_iova2),
 	FAKE_IBV(reg_dmabuf_mr),

@@ -257,6 +257,8 @@ static void check_ability(void)
 	CHECK((port->caps & all) == (all & ~tried->caps_missing));
 	CHECK(!(port->caps & FI_RMA_EVENT));
 	CHECK(!(port->optional_caps & ~port->caps));
+	CHECK(strstr(port_at(0)->device->windows_reason,
+		     tried->windows ? "a completion queue" : "has no memory windows"));
 	CHECK(!*port_at(0)->device->dmabuf_reason == !(tried->caps_missing & FI_HMEM));
 	check_closed();
 }

@@ -137,7 +137,7 @@ static void each_reason(void)
 	CHECK(strcmp(reason("emu0"), "") == 0);
 	CHECK(strstr(reason("emu1"), "provider has no such keys"));
 	CHECK(strstr(reason("emu2"), "DEVX: Operation not supported"));
-	CHECK(strstr(reason("emu3"), "queue pair that writes the list: Invalid argument"));
+	CHECK(strstr(reason("emu3"), "queue pair to itself: Invalid argument"));
 	CHECK(strcmp(reason("emu4"), "") == 0); /* no need of DEVX */
 	CHECK(strstr(reason("emu5"), "a region: Cannot allocate memory"));
 }
@@ -162,8 +162,8 @@ static const struct failing {
 } failing[] = {
 	{ "mlx5dv_open_device", 1, EPROTONOSUPPORT, "opening it with DEVX" },
 	{ "ibv_alloc_pd", 2, ENOMEM, "a protection domain" },
-	{ "ibv_create_cq", 1, ENOMEM, "the completion queue" },
-	{ "ibv_create_qp", 1, ENOMEM, "the queue pair that writes" },
+	{ "ibv_create_cq", 1, ENOMEM, "a completion queue" },
+	{ "ibv_create_qp", 1, ENOMEM, "a queue pair to itself" },
 	{ "ibv_query_port", 2, EIO, "connecting a queue pair to itself" },
 	{ "ibv_modify_qp", 1, EINVAL, "connecting a queue pair to itself" },
 	{ "ibv_modify_qp", 2, EINVAL, "connecting a queue pair to itself" },

@@ -35,7 +35,7 @@ recipe()
 {
 	{
 		cat "$here/build.sh" "$here/lib.sh" "$here/init" "$here/kernel.py" "$here/rxe_dmabuf.c" \
-			"$here/rxe_dmabuf_user.c"
+			"$here/rxe_dmabuf_user.c" "$here/rxe_windows.c"
 		dpkg-query -W busybox-static ibverbs-providers ibverbs-utils iproute2 libc6 libibverbs1 \
 			librdmacm1 util-linux
 	} 2>&1 | sha256sum | cut -d ' ' -f 1
@@ -90,20 +90,20 @@ download()
 	echo "$version" >debs/version
 }
 
-# The kernel's half of dma-buf registration.
-build_module()
+# What the driver lacks: the kernel's half of dma-buf registration, and the ends of memory windows.
+build_modules()
 {
 	headers=$cache/unpacked/kernel/usr/src/linux-headers-$version
 	mkdir unpacked/module
-	cp "$here/rxe_dmabuf.c" unpacked/module/
-	echo "obj-m := rxe_dmabuf.o" >unpacked/module/Makefile
+	cp "$here/rxe_dmabuf.c" "$here/rxe_windows.c" unpacked/module/
+	echo "obj-m := rxe_dmabuf.o rxe_windows.o" >unpacked/module/Makefile
 	# The packages believe that they are installed.
 	sed -i "s#include /usr/src/#include $cache/unpacked/kernel/usr/src/#" "$headers/Makefile"
 	# Without type information, which nothing reads here and which takes one tool more.
 	make -C "$headers" M="$cache/unpacked/module" CONFIG_DEBUG_INFO_BTF_MODULES= modules \
 		>module.log 2>&1 || {
 		tail -n 20 module.log >&2
-		fail "rxe_dmabuf.c cannot be built for kernel $version"
+		fail "the modules cannot be built for kernel $version"
 	}
 }
 
@@ -169,6 +169,7 @@ build_root()
 		add_module "$file"
 	done <unpacked/modules
 	add_module unpacked/module/rxe_dmabuf.ko
+	add_module unpacked/module/rxe_windows.ko
 }
 
 build()
@@ -181,7 +182,7 @@ build()
 	for package in debs/*.deb; do
 		dpkg-deb -x "$package" unpacked/kernel
 	done
-	build_module
+	build_modules
 	build_preload
 	build_root
 	python3 "$here/kernel.py" unpack "unpacked/kernel/boot/vmlinuz-$version" unpacked/vmlinux

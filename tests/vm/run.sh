@@ -11,6 +11,7 @@
 #                       wires: rxe1 on the other end too, 198.51.100.2 and fd00::2;
 #                       lo: rxe0 on the loopback interface, where rdma_cm finds no route; none
 #   --no-rdma           without the kernel modules for RDMA, so without devices too
+#   --stock-windows     without the part that lets the driver keep to the ends of memory windows
 #   --no-preload        without the part that lets ibv_reg_dmabuf_mr() reach the kernel
 #   --env NAME=VALUE    sets a variable; HMREG_* ones that are set here are set there too
 #   --memory MIB        the machine's memory (default: 640)
@@ -111,9 +112,10 @@ parse_options()
 			shift
 			;;
 		--no-rdma)
-			without="ib_core ib_uverbs rdma_rxe ib_cm iw_cm rdma_cm rdma_ucm rxe_dmabuf"
+			without="ib_core ib_uverbs rdma_rxe ib_cm iw_cm rdma_cm rdma_ucm rxe_dmabuf rxe_windows"
 			devices=none
 			;;
+		--stock-windows) without="$without rxe_windows" ;;
 		--no-preload) preload= ;;
 		--env)
 			printf 'export %s=' "${2%%=*}" >>"$scratch/variables"

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Linux kernel module, for tests in the virtual machine alone; never installed.
+ *
+ * The kernel's software RDMA driver (rdma_rxe) has memory windows, but where a peer uses one it looks at the
+ * ends of the region that the window is in, and not at the window's own.  This module adds that check, so
+ * that windows can be tested without hardware as hardware has them.
+ *
+ * It watches three functions of the driver: that which binds a window, of which it remembers the range; that
+ * which finds the window of a peer's request; and that which compares a request with the region's ends, which
+ * comes next in the same task and is answered "outside" where the window ends earlier.
+ */
+#include <linux/kprobes.h>
+#include <linux/module.h>
+#include <linux/sched.h>
+#include <linux/spinlock.h>
+#include <rdma/rdma_user_rxe.h>
+
+#define WINDOWS	 4096 /* by the number in their keys; the tests have fewer at once */
+#define REQUESTS 64
+
+struct window {
+	u32 key;
+	u64 addr, length;
+};
+
+/* A request whose window was found, and whose range is looked at next. */
+struct request {
+	struct task_struct *task;
+	struct window window;
+};
+
+static struct window windows[WINDOWS];
+static struct request requests[REQUESTS];
+static DEFINE_RAW_SPINLOCK(lock); /* protects both */
+
+static struct window *window_of(u32 key)
+{
+	return &windows[(key >> 8) % WINDOWS];
+}
+
+static struct request *request_of(struct task_struct *task)
+{
+	for (unsigned int i = 0; i < REQUESTS; i++)
+		if (requests[i].task == task)
+			return &requests[i];
+	return NULL;
+}
+
+/* ---- rxe_bind_mw(qp, wqe) ---- */
+
+static int binding(struct kretprobe_instance *instance, struct pt_regs *regs)
+{
+	const struct rxe_send_wqe *wqe = (void *)regs->si;
+	struct window *window = (void *)instance->data;
+
+	window->key = (wqe->wr.wr.mw.mw_rkey & ~0xffu) | (wqe->wr.wr.mw.rkey & 0xff);
+	window->addr = wqe->wr.wr.mw.addr;
+	window->length = wqe->wr.wr.mw.length;
+	return 0;
+}
+
+static int bound(struct kretprobe_instance *instance, struct pt_regs *regs)
+{
+	const struct window *window = (void *)instance->data;
+	unsigned long flags;
+
+	if (regs->ax)
+		return 0;
+	raw_spin_lock_irqsave(&lock, flags);
+	*window_of(window->key) = *window;
+	raw_spin_unlock_irqrestore(&lock, flags);
+	return 0;
+}
+
+/* ---- rxe_lookup_mw(qp, access, key) ---- */
+
+static int looking(struct kretprobe_instance *instance, struct pt_regs *regs)
+{
+	*(u32 *)instance->data = (u32)regs->dx;
+	return 0;
+}
+
+static int found(struct kretprobe_instance *instance, struct pt_regs *regs)
+{
+	u32 key = *(u32 *)instance->data;
+	struct request *request;
+	unsigned long flags;
+
+	if (!regs->ax)
+		return 0;
+	raw_spin_lock_irqsave(&lock, flags);
+	request = request_of(current);
+	if (!request)
+		request = request_of(NULL);
+	if (!request || window_of(key)->key != key) {
+		regs->ax = 0; /* one that is not known here is refused, which a test would notice */
+	} else {
+		request->task = current;
+		request->window = *window_of(key);
+	}
+	raw_spin_unlock_irqrestore(&lock, flags);
+	return 0;
+}
+
+/* ---- mr_check_range(mr, addr, length) ---- */
+
+static int comparing(struct kretprobe_instance *instance, struct pt_regs *regs)
+{
+	u64 addr = regs->si, length = regs->dx;
+	bool *outside = (bool *)instance->data;
+	struct request *request;
+	unsigned long flags;
+
+	*outside = false;
+	raw_spin_lock_irqsave(&lock, flags);
+	request = request_of(current);
+	if (request) {
+		const struct window *window = &request->window;
+
+		*outside = addr < window->addr || length > window->length ||
+			   addr - window->addr > window->length - length;
+		request->task = NULL;
+	}
+	raw_spin_unlock_irqrestore(&lock, flags);
+	return 0;
+}
+
+static int compared(struct kretprobe_instance *instance, struct pt_regs *regs)
+{
+	if (*(bool *)instance->data)
+		regs->ax = (unsigned long)(long)-EINVAL;
+	return 0;
+}
+
+static struct kretprobe on_bind = { .kp.symbol_name = "rxe_bind_mw",
+				    .entry_handler = binding,
+				    .handler = bound,
+				    .data_size = sizeof(struct window),
+				    .maxactive = REQUESTS };
+static struct kretprobe on_lookup = { .kp.symbol_name = "rxe_lookup_mw",
+				      .entry_handler = looking,
+				      .handler = found,
+				      .data_size = sizeof(u32),
+				      .maxactive = REQUESTS };
+static struct kretprobe on_compare = { .kp.symbol_name = "mr_check_range",
+				       .entry_handler = comparing,
+				       .handler = compared,
+				       .data_size = sizeof(bool),
+				       .maxactive = REQUESTS };
+static struct kretprobe *probes[] = { &on_bind, &on_lookup, &on_compare };
+
+/* There is no exit: the machine just ends. */
+static int __init rxe_windows_init(void)
+{
+	return register_kretprobes(probes, ARRAY_SIZE(probes));
+}
+
+module_init(rxe_windows_init);
+MODULE_DESCRIPTION("the ends of memory windows on software RDMA devices, for tests");
+MODULE_LICENSE("GPL");

@@ -3,7 +3,6 @@
 #include "core/nic/verbs_loop.h"
 
 #include <errno.h>
-#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -12,7 +11,7 @@
 
 #define PATIENCE_MS 5000 /* for a request that needs no network */
 #define LOOK_MS	    100	 /* how often to look whether the device is still there */
-#define SPINS	    256	 /* polls before the processor is left to others: a driver may need it */
+#define SPINS	    256 /* polls before the processor is left to others: a driver in software needs it */
 
 int verbs_failed(struct verbs_failure *why, const char *step, int err)
 {
@@ -158,6 +157,7 @@ static int64_t now_ms(void)
 /* The completion of the one request.  0: it did not come, 1, or negative. */
 static int poll_patiently(struct verbs_loop *loop, struct ibv_wc *wc)
 {
+	const struct timespec moment = { .tv_nsec = 1000 };
 	int64_t start = 0, looked = 0, now;
 	int n;
 
@@ -174,7 +174,7 @@ static int poll_patiently(struct verbs_loop *loop, struct ibv_wc *wc)
 			if (verbs_domain_lost(loop->domain, EIO)) /* nothing completes any more */
 				break;
 		}
-		sched_yield();
+		nanosleep(&moment, NULL);
 	}
 	return n;
 }

@@ -1,11 +1,12 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
 # Builds a release and runs the benchmarks.
-# Usage: tests/bench/run.sh [NAME...] [--tsv] [--device NAME] [--vm] [--instructions]
+# Usage: tests/bench/run.sh [NAME...] [--tsv] [--device NAME] [--part NAME] [--vm] [--instructions]
 #   NAME            a benchmark program (default: all)
 #   --tsv           print each figure as name<TAB>value<TAB>unit, and nothing else on standard output
 #   --device NAME   verbs_bench: this RDMA device (default: the first; where there is none, the emulated
 #                   one, which shows what the library itself takes)
+#   --part NAME     verbs_bench: only registration (reg), sub-MRs (sub) or writes (write)
 #   --vm            verbs_bench: in the virtual machine, on its software RDMA device
 #   --instructions  verbs_bench: instructions of a registration and close, counted by callgrind over the
 #                   emulated device
@@ -14,18 +15,21 @@ cd "$(dirname "$0")/../.." || exit 1
 . tests/packages.sh
 
 known=$(sed -n '/^set(HMREG_BENCHMARKS/,/^)/s/^ *\([a-z0-9_]*\)$/\1/p' tests/bench/CMakeLists.txt)
-names= tsv= device= vm= instructions=
+names= tsv= device= part= vm= instructions=
 while [ $# -gt 0 ]; do
 	case $1 in
 	--tsv) tsv=--tsv ;;
 	--vm) vm=yes ;;
 	--instructions) instructions=yes ;;
-	--device)
+	--device | --part)
 		if [ $# -lt 2 ]; then
-			echo "error: --device needs a name" >&2
+			echo "error: $1 needs a name" >&2
 			exit 2
 		fi
-		device=$2
+		case $1 in
+		--device) device=$2 ;;
+		--part) part=$2 ;;
+		esac
 		shift
 		;;
 	-h | --help)
@@ -42,7 +46,7 @@ while [ $# -gt 0 ]; do
 	esac
 	shift
 done
-if [ -n "$vm$instructions$device" ]; then
+if [ -n "$vm$instructions$device$part" ]; then
 	names=${names:-verbs_bench}
 fi
 
@@ -104,13 +108,23 @@ verbs_bench()
 	if [ -n "$instructions" ]; then
 		count_instructions
 	elif [ -n "$vm" ]; then
-		tests/vm/run.sh --timeout 600 -- "$programs/verbs_bench" $tsv --device "${device:-rxe0}"
+		# room for the base of sub-MRs
+		tests/vm/run.sh --timeout 1500 --memory 1800 -- "$programs/verbs_bench" $tsv \
+			--device "${device:-rxe0}" --part "${part:-all}" --large 1024
 	elif [ -n "$device" ] || [ -n "$(ls /sys/class/infiniband 2>/dev/null)" ]; then
-		"$programs/verbs_bench" $tsv ${device:+--device "$device"}
+		"$programs/verbs_bench" $tsv ${device:+--device "$device"} --part "${part:-all}" \
+			--large 1024
 	else
 		echo "verbs_bench: no RDMA device here: the emulated one is used" >&2
-		emulated null=1 "$programs/verbs_bench" $tsv --part reg &&
-			emulated "" "$programs/verbs_bench" $tsv --part write
+		for one in reg sub write; do
+			case ${part:-all} in
+			all | $one) ;;
+			*) continue ;;
+			esac
+			settings=
+			[ $one != reg ] || settings=null=1
+			emulated "$settings" "$programs/verbs_bench" $tsv --part $one || return 1
+		done
 	fi
 }
 

@@ -25,6 +25,8 @@
 #include "tests/bench/bench.h"
 
 #define TURNS	101 /* of raw, library, raw */
+#define FEW	9   /* where one of them takes long */
+#define LONG_NS 1e7
 #define RUN_NS	1e6 /* about what one run shall take */
 #define LARGEST ((size_t)16 << 20)
 #define RIGHTS	(FI_REMOTE_READ | FI_REMOTE_WRITE)
@@ -109,29 +111,30 @@ static long rounds_for(bench_work *work, void *arg)
 /*
  * The library's run stands between two raw ones, so that a drift of the machine cancels.  Figures
  * NAME.raw, NAME.hmreg, NAME.to_raw and NAME.added (medians of the turns' ratios and differences), and
- * NAME.noise, the same ratio of raw to raw: what a ratio of this run is worth.
+ * NAME.noise, the same ratio of raw to raw: what a ratio of this run is worth.  Returns to_raw.
  */
-static void compare(const char *name, bench_work *raw, bench_work *ours, void *arg)
+static double compare(const char *name, bench_work *raw, bench_work *ours, void *arg)
 {
 	double raw_ns[TURNS], our_ns[TURNS], ratio[TURNS], added[TURNS], noise[TURNS];
-	long n = rounds_for(raw, arg);
+	long n = rounds_for(raw, arg), ours_n = rounds_for(ours, arg);
+	size_t turns = n == 1 && time_of(raw, arg, 1) > LONG_NS ? FEW : TURNS;
 
-	ours(arg, n);
-	for (int i = 0; i < TURNS; i++) {
+	for (size_t i = 0; i < turns; i++) {
 		double before = time_of(raw, arg, n), after;
 
-		our_ns[i] = time_of(ours, arg, n);
+		our_ns[i] = time_of(ours, arg, ours_n);
 		after = time_of(raw, arg, n);
 		raw_ns[i] = (before + after) / 2;
 		ratio[i] = our_ns[i] / raw_ns[i];
 		added[i] = our_ns[i] - raw_ns[i];
 		noise[i] = after / before;
 	}
-	figure(median_of(raw_ns, TURNS), "ns", "%s.raw", name);
-	figure(median_of(our_ns, TURNS), "ns", "%s.hmreg", name);
-	figure(median_of(ratio, TURNS), "x", "%s.to_raw", name);
-	figure(median_of(added, TURNS), "ns", "%s.added", name);
-	figure(median_of(noise, TURNS), "x", "%s.noise", name);
+	figure(median_of(raw_ns, turns), "ns", "%s.raw", name);
+	figure(median_of(our_ns, turns), "ns", "%s.hmreg", name);
+	figure(median_of(ratio, turns), "x", "%s.to_raw", name);
+	figure(median_of(added, turns), "ns", "%s.added", name);
+	figure(median_of(noise, turns), "x", "%s.noise", name);
+	return median_of(ratio, turns);
 }
 
 /* ---- registration and close ---- */
@@ -141,6 +144,7 @@ struct reg_work {
 	void *buf;
 	size_t len;
 	int fd; /* a dma-buf's, or -1 */
+	struct fid_mr *base;
 };
 
 static void raw_reg(void *arg, long n)
@@ -241,6 +245,59 @@ static void bench_dmabuf(struct opened *o)
 		compare(name, raw_dmabuf, our_dmabuf, &w);
 	}
 	dmabuf_host_close(&buffer);
+}
+
+/* ---- sub-MRs ---- */
+
+/* Beside a registration of the same range: a sub-MR of that length, of a base that is registered. */
+static void our_sub(void *arg, long n)
+{
+	struct reg_work *w = arg;
+	const struct iovec iov = { w->buf, w->len };
+	const struct fi_mr_attr attr = {
+		.mr_iov = &iov, .iov_count = 1, .access = RIGHTS, .base_mr = w->base
+	};
+
+	for (long i = 0; i < n; i++) {
+		struct fid_mr *mr;
+
+		check(fi_mr_regattr(w->o->domain, &attr, 0, &mr), "a sub-MR");
+		check(fi_close(&mr->fid), "fi_close");
+	}
+}
+
+/* ready: windows that are made with the base. */
+static void bench_subs_of(struct reg_work *w, size_t large, size_t ready)
+{
+	const struct iovec iov = { w->buf, large };
+	const struct fi_mr_attr attr = {
+		.mr_iov = &iov, .iov_count = 1, .access = RIGHTS, .sub_mr_cnt = ready
+	};
+	struct fid_mr *base;
+	char name[80];
+
+	check(fi_mr_regattr(w->o->domain, &attr, 0, &base), "the base");
+	w->base = base;
+	for (w->len = 4096; w->len <= large; w->len = w->len < large / 16 ? w->len * 16 : large) {
+		snprintf(name, sizeof(name), "verbs_sub%s.%s.%zuKiB", ready ? "_ready" : "",
+			 w->o->device.name, w->len / 1024);
+		figure(1 / compare(name, raw_reg, our_sub, w), "x", "%s.times_cheaper", name);
+		if (w->len == large)
+			break;
+	}
+	check(fi_close(&base->fid), "close base");
+}
+
+static void bench_sub(struct opened *o, size_t large)
+{
+	struct reg_work w = { .o = o, .buf = map_memory(large), .fd = -1 };
+
+	if (!(o->device.can & HMREG_CAN_WINDOWS))
+		fprintf(stderr, "verbs_bench: sub-MRs are no windows: %s\n",
+			o->device.windows_reason);
+	bench_subs_of(&w, large, 0);
+	bench_subs_of(&w, large, 1);
+	munmap(w.buf, large);
 }
 
 /* ---- writes ---- */
@@ -446,9 +503,15 @@ static int count(struct opened *o, const char *kind, long n)
 	return 0;
 }
 
+static bool is_wanted(const char *part, const char *this_one)
+{
+	return strcmp(part, "all") == 0 || strcmp(part, this_one) == 0;
+}
+
 int main(int argc, char **argv)
 {
 	const char *device = NULL, *part = "all", *kind = NULL;
+	size_t large = LARGEST; /* of the base of sub-MRs */
 	struct opened o = { 0 };
 	long n = 0;
 
@@ -459,11 +522,14 @@ int main(int argc, char **argv)
 			device = argv[++i];
 		else if (strcmp(argv[i], "--part") == 0 && i + 1 < argc)
 			part = argv[++i];
+		else if (strcmp(argv[i], "--large") == 0 && i + 1 < argc)
+			large = (size_t)atol(argv[++i]) << 20;
 		else if (strcmp(argv[i], "--count") == 0 && i + 2 < argc)
 			kind = argv[i + 1], n = atol(argv[i + 2]), i += 2;
 		else
 			return fprintf(stderr, "usage: verbs_bench [--tsv] [--device NAME] "
-					       "[--part reg|write|all] [--count raw|hmreg N]\n"),
+					       "[--part reg|sub|write|all] [--large MIB] "
+					       "[--count raw|hmreg N]\n"),
 			       2;
 	}
 	if (!open_device(&o, device)) {
@@ -473,11 +539,13 @@ int main(int argc, char **argv)
 	}
 	if (kind)
 		return count(&o, kind, n);
-	if (strcmp(part, "write") != 0) {
+	if (is_wanted(part, "reg")) {
 		bench_reg(&o);
 		bench_dmabuf(&o);
 	}
-	if (strcmp(part, "reg") != 0)
+	if (is_wanted(part, "sub"))
+		bench_sub(&o, large);
+	if (is_wanted(part, "write"))
 		bench_write(&o);
 	close_device(&o);
 	return 0;

@@ -14,9 +14,10 @@
 #include <linux/module.h>
 #include <linux/sched.h>
 #include <linux/spinlock.h>
+#include <linux/vmalloc.h>
 #include <rdma/rdma_user_rxe.h>
 
-#define WINDOWS	 4096 /* by the number in their keys; the tests have fewer at once */
+#define WINDOWS	 (1u << 19) /* as many as the driver has, by the number in their keys */
 #define REQUESTS 64
 
 struct window {
@@ -30,7 +31,7 @@ struct request {
 	struct window window;
 };
 
-static struct window windows[WINDOWS];
+static struct window *windows;
 static struct request requests[REQUESTS];
 static DEFINE_RAW_SPINLOCK(lock); /* protects both */
 
@@ -153,6 +154,9 @@ static struct kretprobe *probes[] = { &on_bind, &on_lookup, &on_compare };
 /* There is no exit: the machine just ends. */
 static int __init rxe_windows_init(void)
 {
+	windows = vzalloc(array_size(WINDOWS, sizeof(*windows)));
+	if (!windows)
+		return -ENOMEM;
 	return register_kretprobes(probes, ARRAY_SIZE(probes));
 }
 

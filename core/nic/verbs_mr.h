@@ -48,7 +48,7 @@ const struct verbs_part *verbs_part_at(const struct nic_region *region, uint64_t
 
 /* IBV_ACCESS_* that the region's rights need, and what its flags say of paging and ordering. */
 int verbs_region_access(const struct nic_region *region);
-/* What no region of this domain can be.  -FI_EOPBADSTATE, -FI_EBADFLAGS, with one log line. */
+/* Can the domain have regions still?  -FI_EOPBADSTATE, with one log line. */
 int verbs_region_check(const struct verbs_domain *domain);
 
 /* ---- windows: verbs_window.c ---- */

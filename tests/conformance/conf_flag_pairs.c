@@ -160,12 +160,18 @@ static int agree(const struct conf *c, int offered, uint64_t caps, int *agreed)
 	return 1;
 }
 
+static struct world worlds[WORLDS];
+
 /* All that differ in what is agreed.  An offer of nothing stands for another where there is one. */
-static size_t find_worlds(const struct conf *c, struct world worlds[WORLDS])
+static size_t find_worlds(const struct conf *c)
 {
 	static const uint64_t caps[] = { 0, FI_HMEM, FI_RMA_EVENT, FI_HMEM | FI_RMA_EVENT };
-	size_t count = 0;
+	static const struct conf_profile *profile; /* that was asked last */
+	static size_t count;
 
+	if (profile == c->profile)
+		return count;
+	count = 0;
 	for (size_t k = 0; k < count_of(caps); k++) {
 		for (unsigned int n = (1u << MODES) + MODELS; n-- > 0;) {
 			struct world world = { .offered = nth_mode(n), .caps = caps[k] };
@@ -184,6 +190,7 @@ static size_t find_worlds(const struct conf *c, struct world worlds[WORLDS])
 		}
 	}
 	assert_true(count > 0);
+	profile = c->profile;
 	return count;
 }
 
@@ -315,8 +322,7 @@ static void try_flags(struct scene *s, const struct question *q)
 /* Pairs of a bit and itself are the flags alone; 0 is tried with the first of them. */
 static void all_pairs(struct conf *c, enum memory memory)
 {
-	struct world worlds[WORLDS];
-	size_t count = find_worlds(c, worlds);
+	size_t count = find_worlds(c);
 	struct scene s;
 
 	for (size_t i = 0; i < count; i++) {

@@ -194,7 +194,8 @@ int verbs_region_register(struct nic_region *region, const struct nic_region_req
 		source.fd_offset = req->dmabuf->offset;
 		source.files = req->iov_count > 1 ? req->dmabuf : NULL;
 	}
-	*mine = (struct verbs_region){ .flags = region_flags(domain, req), .file = { -1, -1 } };
+	*mine = (struct verbs_region){ .flags = region_flags(domain, req),
+				       .file = { .fd = -1, .kept = -1 } };
 	hm_list_init(&mine->link);
 	source.access = verbs_region_access(region);
 	if (req->iov_count == 1 && region->len <= domain->device->max_mr_size) {

@@ -341,7 +341,7 @@ int verbs_region_derive(struct nic_region *region, struct nic_region *base,
 			       : -FI_ENOSYS;
 	}
 	*mine = (struct verbs_region){ .flags = above->flags | VERBS_REGION_WINDOW,
-				       .file = { -1, -1 } };
+				       .file = { .fd = -1, .kept = -1 } };
 	hm_list_init(&mine->link);
 	source.access = verbs_region_access(region);
 	ret = verbs_parts_register(region, &source, req->iov, req->iov_count);

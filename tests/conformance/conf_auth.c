@@ -43,7 +43,7 @@ static void attr_04_infos_carry_the_keys(struct conf *c)
 	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
 		struct conf_opts opts = { .key = LONG_KEY,
 					  .key_size = sizes[i],
-					  .ep_key = LONG_KEY + 1,
+					  .ep_key = &LONG_KEY[1],
 					  .ep_key_size = sizes[i] };
 
 		assert_ok(getinfo(c, CONF_VERSION, &opts, &info));
@@ -55,7 +55,7 @@ static void attr_04_infos_carry_the_keys(struct conf *c)
 		assert_int_equal(copy->domain_attr->auth_key_size, sizes[i]);
 		assert_int_equal(copy->ep_attr->auth_key_size, sizes[i]);
 		assert_memory_equal(copy->domain_attr->auth_key, LONG_KEY, sizes[i]);
-		assert_memory_equal(copy->ep_attr->auth_key, LONG_KEY + 1, sizes[i]);
+		assert_memory_equal(copy->ep_attr->auth_key, &LONG_KEY[1], sizes[i]);
 		assert_true(copy->domain_attr->max_ep_auth_key > 0);
 		fi_freeinfo(copy);
 	}

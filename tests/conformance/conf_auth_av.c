@@ -368,7 +368,7 @@ static void attr_04_av_stays_while_in_use(struct conf *c)
 		assert_refused(fi_av_remove(two->av, &key[0], 1, FI_AUTH_KEY), -FI_EBUSY);
 		assert_ok(fi_av_remove(two->av, &key[1], 1, FI_AUTH_KEY));
 	}
-	conf_close_region(region);
+	conf_drop_region(region);
 	if (two->ep)
 		conf_close_ep(two);
 	assert_ok(fi_av_remove(two->av, &key[0], 1, FI_AUTH_KEY));

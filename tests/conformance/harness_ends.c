@@ -240,6 +240,9 @@ void conf_close_all(struct conf *c, bool check)
 		close_object(region->mr ? &region->mr->fid : NULL, check, "region");
 		region->mr = NULL;
 	}
+	/* which may hold an address vector of whoever shares the domain */
+	for (size_t i = 0; i < c->ends; i++)
+		conf_close_bases(c, &c->end[i], check);
 	/* an end that lends its domain was opened before those that borrow it */
 	for (; c->ends > 0; c->ends--)
 		close_end(&c->end[c->ends - 1], check);

@@ -9,7 +9,8 @@
 #define READING	 (FI_SEND | FI_WRITE | FI_REMOTE_READ)
 #define SEGMENTS 64
 #define MEMORY_FLAGS                                                                               \
-	(FI_HMEM_DEVICE_ONLY | FI_HMEM_HOST_ALLOC | FI_MR_DMABUF | HMREG_MR_RELAXED_ORDERING)
+	(FI_HMEM_DEVICE_ONLY | FI_HMEM_HOST_ALLOC | FI_MR_DMABUF | FI_AUTH_KEY |                   \
+	 HMREG_MR_RELAXED_ORDERING)
 #define FIRST_KEY UINT64_C(0x6261736500000000) /* far from those that cases choose */
 
 /* The whole of the pages that it touches: they are there where it is. */

@@ -125,6 +125,7 @@ static void keep(struct world *w, struct fuzz_mr *m, const struct fi_mr_attr *at
 	m->access = attr->access;
 	m->bound = m->used = false;
 	m->single_use = flags & FI_MR_SINGLE_USE;
+	m->keyed = attr->auth_key_size > 0;
 	m->enabled = !(w->mode & FI_MR_ENDPOINT) &&
 		     !((w->mode & FI_MR_RMA_EVENT) && (flags & FI_RMA_EVENT));
 	for (size_t i = 0; i < m->segs; i++) {

@@ -187,7 +187,8 @@ struct fuzz_mr *allowed(struct world *w, const struct fi_rma_iov *remote, uint64
 {
 	struct fuzz_mr *m = region_of(w, remote->key);
 
-	if (!m || !m->enabled || (m->access & access) != access || (m->single_use && m->used))
+	if (!m || !m->enabled || m->keyed || (m->access & access) != access ||
+	    (m->single_use && m->used))
 		return NULL;
 	*offset = remote->addr;
 	if (w->mode & FI_MR_VIRT_ADDR)

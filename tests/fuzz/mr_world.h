@@ -35,6 +35,7 @@ struct fuzz_mr {
 	struct iovec seg[SEGS];
 	uint64_t len, access;
 	bool enabled, bound, single_use, used;
+	bool keyed; /* for peers with an authorization key: our endpoint has none */
 };
 
 struct fuzz_key {

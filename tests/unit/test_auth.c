@@ -196,6 +196,57 @@ static void threads_take_and_drop_keys(void **state)
 	assert_int_equal(hm_auth_key_count(), 0);
 }
 
+static struct nic_av shared;
+
+/*
+ * Adds, borrows and removes keys of one vector.  What is lent cannot be removed, so that its number keeps
+ * leading to it.
+ */
+static void *lend_and_remove(void *arg)
+{
+	uint64_t seed = (uintptr_t)arg;
+
+	for (int i = 0; i < ROUNDS; i++) {
+		struct hm_auth *set;
+		fi_addr_t addr;
+		size_t size = 1, bad;
+		char text, found = 0;
+
+		seed = seed * UINT64_C(6364136223846793005) + 1;
+		text = (char)('a' + (seed >> 33) % SHARED);
+		if (nic_av_key_add(&shared, &text, 1, &addr) != 0)
+			return "no room";
+		if (nic_av_keys_lend(&shared, nic_av_key_id(&shared, addr), &set) == 0) {
+			/* number 0, of one that is gone again, is for all keys */
+			if (set->count == 1 && hm_auth_has(set, nic_av_key_id(&shared, addr)) &&
+			    (nic_av_key_copy(&shared, addr, &found, &size) != 0 || found != text))
+				return "another's key";
+			nic_av_keys_return(&shared, set);
+		}
+		nic_av_keys_remove(&shared, &addr, 1, &bad);
+	}
+	return NULL;
+}
+
+static void threads_lend_and_remove_keys(void **state)
+{
+	pthread_t thread[THREADS];
+	void *wrong;
+
+	(void)state;
+	assert_int_equal(nic_av_init(&shared, FI_AV_MAP, 0), 0);
+	assert_int_equal(nic_av_keys_init(&shared, SHARED), 0);
+	for (uintptr_t i = 0; i < THREADS; i++)
+		assert_int_equal(pthread_create(&thread[i], NULL, lend_and_remove, (void *)(i + 1)),
+				 0);
+	for (int i = 0; i < THREADS; i++) {
+		assert_int_equal(pthread_join(thread[i], &wrong), 0);
+		assert_null(wrong);
+	}
+	nic_av_destroy(&shared);
+	assert_int_equal(hm_auth_key_count(), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -204,6 +255,7 @@ int main(void)
 		cmocka_unit_test(sets_have_keys_in_common),
 		cmocka_unit_test(vectors_lend_keys),
 		cmocka_unit_test(threads_take_and_drop_keys),
+		cmocka_unit_test(threads_lend_and_remove_keys),
 	};
 
 	return cmocka_run_group_tests(tests, warnings_start, warnings_stop);

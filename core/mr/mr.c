@@ -372,6 +372,12 @@ int hm_mr_bind_cntr(struct hm_mr *mr, struct nic_domain *owner_domain, struct ni
 		HM_WARN(FI_LOG_MR, "the region is enabled, too late to bind a counter");
 		return -FI_EOPBADSTATE;
 	}
+	if ((mr->region.domain->mr_mode & FI_MR_RMA_EVENT) &&
+	    !(atomic_load(&mr->region.state) & NIC_REGION_WANTS_CNTR)) {
+		HM_WARN(FI_LOG_MR, "FI_MR_RMA_EVENT: a region that is to have a counter is "
+				   "registered with FI_RMA_EVENT, and this one was not");
+		return -FI_EINVAL;
+	}
 	hm_use(&cntr->users);
 	if (!atomic_compare_exchange_strong(&ext->cntr, &none, cntr)) {
 		hm_unuse(&cntr->users);

@@ -153,7 +153,8 @@ static void api_12_bind_rules(struct conf *c)
 {
 	struct conf_end *plain = conf_open(c, NULL), *end;
 	uint8_t *buf = conf_alloc(c, 64);
-	struct conf_region *no_events = conf_reg_raw(plain, buf, 64, CONF_ALL), *region;
+	struct conf_region *no_events = conf_reg_raw(plain, buf, 64, CONF_ALL);
+	struct fid_mr *mr;
 	struct fid_cntr *cntr, *second, *foreign = open_cntr(plain, FI_CNTR_EVENTS_COMP);
 
 	assert_refused(fi_mr_bind(no_events->mr, &foreign->fid, FI_REMOTE_WRITE), -FI_ENOSYS);
@@ -164,22 +165,23 @@ static void api_12_bind_rules(struct conf *c)
 	end = conf_open(c, &(struct conf_opts){ .caps = EVENT_CAPS });
 	cntr = open_cntr(end, FI_CNTR_EVENTS_COMP);
 	second = open_cntr(end, FI_CNTR_EVENTS_COMP);
-	region = conf_reg_raw(end, buf, 64, CONF_ALL);
-	assert_refused(fi_mr_bind(region->mr, &cntr->fid, 0), -FI_EINVAL);
-	assert_refused(fi_mr_bind(region->mr, &cntr->fid, FI_REMOTE_READ), -FI_EINVAL);
-	assert_refused(fi_mr_bind(region->mr, &cntr->fid, FI_REMOTE_WRITE | FI_REMOTE_READ),
-		       -FI_EINVAL);
-	assert_refused(fi_mr_bind(region->mr, &foreign->fid, FI_REMOTE_WRITE), -FI_EINVAL);
-	assert_refused(fi_mr_bind(region->mr, NULL, FI_REMOTE_WRITE), -FI_EINVAL);
-	assert_refused(fi_mr_bind(region->mr, &end->tx->fid, FI_REMOTE_WRITE), -FI_EINVAL);
-	assert_refused(fi_mr_bind(region->mr, &end->av->fid, 0), -FI_EINVAL);
-	assert_ok(fi_mr_bind(region->mr, &cntr->fid, FI_REMOTE_WRITE));
-	assert_refused(fi_mr_bind(region->mr, &second->fid, FI_REMOTE_WRITE), -FI_EINVAL);
+	/* announced, where that has to be; neither bound nor enabled */
+	assert_ok(fi_mr_reg(end->domain, buf, 64, CONF_ALL, 0, 1,
+			    c->mode & FI_MR_RMA_EVENT ? FI_RMA_EVENT : 0, &mr, NULL));
+	assert_refused(fi_mr_bind(mr, &cntr->fid, 0), -FI_EINVAL);
+	assert_refused(fi_mr_bind(mr, &cntr->fid, FI_REMOTE_READ), -FI_EINVAL);
+	assert_refused(fi_mr_bind(mr, &cntr->fid, FI_REMOTE_WRITE | FI_REMOTE_READ), -FI_EINVAL);
+	assert_refused(fi_mr_bind(mr, &foreign->fid, FI_REMOTE_WRITE), -FI_EINVAL);
+	assert_refused(fi_mr_bind(mr, NULL, FI_REMOTE_WRITE), -FI_EINVAL);
+	assert_refused(fi_mr_bind(mr, &end->tx->fid, FI_REMOTE_WRITE), -FI_EINVAL);
+	assert_refused(fi_mr_bind(mr, &end->av->fid, 0), -FI_EINVAL);
+	assert_ok(fi_mr_bind(mr, &cntr->fid, FI_REMOTE_WRITE));
+	assert_refused(fi_mr_bind(mr, &second->fid, FI_REMOTE_WRITE), -FI_EINVAL);
 	/* what was refused is not held */
 	assert_ok(fi_close(&second->fid));
 	assert_ok(fi_close(&foreign->fid));
 	assert_refused(fi_close(&cntr->fid), -FI_EBUSY);
-	conf_close_region(region);
+	assert_ok(fi_close(&mr->fid));
 	assert_ok(fi_close(&cntr->fid));
 }
 

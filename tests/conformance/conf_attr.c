@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Registration attributes: ATTR-01, ATTR-03, ATTR-06, ATTR-07. */
 #include <dirent.h>
+#include <linux/mman.h>
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "tests/conformance/harness.h"
@@ -388,6 +392,100 @@ static void attr_03_page_size(struct conf *c)
 	conf_check_stats(end, 0, 0, 0);
 }
 
+/* ---- ATTR-03: huge pages ---- */
+
+#define HUGE_PAGE  ((size_t)2 << 20)
+#define HUGE_COUNT 3
+
+static const char pool[] = "/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages";
+
+/* Pages of the kernel's pool; what was there before. */
+static long size_of_pool(void)
+{
+	FILE *file = fopen(pool, "r");
+	long count = -1;
+
+	if (file && fscanf(file, "%ld", &count) != 1)
+		count = -1;
+	if (file)
+		fclose(file);
+	return count;
+}
+
+static void set_pool(long count)
+{
+	FILE *file = fopen(pool, "w");
+
+	if (!file)
+		return;
+	fprintf(file, "%ld", count);
+	fclose(file);
+}
+
+/* NULL: the machine has no such pages to give. */
+static uint8_t *map_huge(void)
+{
+	void *mem = mmap(NULL, HUGE_COUNT * HUGE_PAGE, PROT_READ | PROT_WRITE,
+			 MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB | 21 << MAP_HUGE_SHIFT, -1, 0);
+
+	return mem == MAP_FAILED ? NULL : mem;
+}
+
+static void use_huge(struct conf_link *l, uint8_t *mem)
+{
+	static const size_t at[] = { 1, HUGE_PAGE - 32, 2 * HUGE_PAGE - 1,
+				     HUGE_COUNT * HUGE_PAGE - 64 };
+	struct iovec iov = { mem, HUGE_COUNT * HUGE_PAGE };
+	struct fi_mr_attr attr = {
+		.mr_iov = &iov, .iov_count = 1, .access = CONF_ALL, .page_size = HUGE_PAGE
+	};
+	struct conf_region *region = conf_regattr(l->b, &attr, 0), *plain;
+	uint64_t key = conf_key(l->a, region);
+
+	for (size_t i = 0; i < count_of(at); i++) {
+		conf_fill(l->a->conf, l->src, 64);
+		assert_ok(fi_write(l->a->ep, l->src, 64, l->local->desc, l->to,
+				   region->addr + at[i], key, l));
+		conf_done(l->a->tx, l);
+		assert_memory_equal(mem + at[i], l->src, 64);
+	}
+	/* the same memory with pages of the size that the library chooses, and inside one page */
+	plain = conf_reg(l->b, mem + HUGE_PAGE + 5, 100, CONF_ALL);
+	key = conf_key(l->a, plain);
+	assert_ok(fi_write(l->a->ep, l->src, 64, l->local->desc, l->to, plain->addr, key, l));
+	conf_done(l->a->tx, l);
+	assert_memory_equal(mem + HUGE_PAGE + 5, l->src, 64);
+	conf_drop_region(plain);
+	conf_drop_region(region);
+}
+
+static void attr_03_huge_pages(struct conf *c)
+{
+	int turn = open(pool, O_RDONLY | O_CLOEXEC); /* the pool is every test's of this machine */
+	struct conf_link l;
+	uint8_t *mem;
+	long before;
+
+	conf_link(c, NULL, 64, &l);
+	if (turn >= 0)
+		flock(turn, LOCK_EX);
+	before = size_of_pool();
+	if (before >= 0)
+		set_pool(before + HUGE_COUNT);
+	mem = map_huge();
+	if (mem) {
+		use_huge(&l, mem);
+		munmap(mem, HUGE_COUNT * HUGE_PAGE);
+	}
+	if (before >= 0)
+		set_pool(before);
+	if (turn >= 0)
+		close(turn);
+	if (!mem)
+		conf_skip(c, before < 0 ? "the kernel has no pages of 2 MiB"
+					: "no pages of 2 MiB can be reserved here");
+}
+
 /* ---- ATTR-06 ---- */
 
 static void attr_06_sub_mr_count_is_a_hint(struct conf *c)
@@ -455,6 +553,7 @@ static const struct conf_case cases[] = {
 	CONF(attr_01_local_rights),
 	CONF(attr_01_each_region_its_own_rights),
 	CONF(attr_03_page_size),
+	CONF(attr_03_huge_pages),
 	CONF(attr_06_sub_mr_count_is_a_hint),
 	CONF(attr_07_context_in_events_only),
 };

@@ -288,6 +288,38 @@ static void api_18_event_for_each_registration(struct conf *c)
 	assert_ok(fi_close(&eq->fid));
 }
 
+#define MANY 5000
+
+/* However few events were asked for, none is lost while nobody reads: they come in order, each once. */
+static void api_18_more_events_than_asked_for(struct conf *c)
+{
+	static struct fid_mr *mr[MANY];
+	struct conf_end *end = conf_open(c, &(struct conf_opts){ .no_ep = true });
+	struct fi_eq_attr attr = { .size = 1, .wait_obj = FI_WAIT_UNSPEC };
+	uint8_t *buf = conf_alloc(c, 64);
+	struct fi_eq_entry entry;
+	struct fid_eq *eq;
+	uint32_t event;
+
+	assert_ok(fi_eq_open(end->fabric, &attr, &eq, NULL));
+	assert_ok(fi_domain_bind(end->domain, &eq->fid, FI_REG_MR));
+	for (size_t i = 0; i < MANY; i++)
+		assert_int_equal(fi_mr_reg(end->domain, buf, 64, CONF_ALL, 0, i, 0, &mr[i], &mr[i]),
+				 0);
+	conf_check_stats(end, MANY, MANY * 64, 0);
+	for (size_t i = 0; i < MANY; i++) {
+		assert_int_equal(fi_eq_read(eq, &event, &entry, sizeof(entry), 0), sizeof(entry));
+		assert_int_equal(event, FI_MR_COMPLETE);
+		assert_ptr_equal(entry.context, &mr[i]);
+		assert_ptr_equal(entry.fid, &mr[i]->fid);
+		assert_int_equal(fi_close(&mr[i]->fid), 0);
+	}
+	assert_answer(fi_eq_read(eq, &event, &entry, sizeof(entry), 0), -FI_EAGAIN);
+	assert_ok(fi_close(&end->domain->fid));
+	end->domain = NULL;
+	assert_ok(fi_close(&eq->fid));
+}
+
 #define ASYNC 3000
 
 struct async {
@@ -536,6 +568,7 @@ static const struct conf_case cases[] = {
 	CONF_NEED(api_13_api_14_endpoint_mode, FI_MR_ENDPOINT),
 	CONF_WITHOUT(api_13_api_14_not_needed, FI_MR_ENDPOINT),
 	CONF(api_18_event_for_each_registration),
+	CONF(api_18_more_events_than_asked_for),
 	CONF(api_18_region_is_written_before_its_event),
 	CONF(api_19_threads_share_everything),
 	CONF(api_20_lines_name_the_cause),

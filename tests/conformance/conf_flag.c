@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Registration flags: FLAG-02, FLAG-06, and those that no domain of a profile takes. */
+#include <fcntl.h>
 #include <pthread.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "tests/conformance/harness.h"
 
@@ -44,6 +47,36 @@ static void flag_02_persistent_memory(struct conf *c)
 
 	expect(end, buf, FI_RMA_PMEM, code);
 	expect(end, buf, FI_RMA_PMEM | FI_MR_SINGLE_USE, code);
+}
+
+/*
+ * Not for memory of a file either, which the kernel keeps: that a write has completed tells nothing of when
+ * it is on the medium, and no completion does (FI_COMMIT_COMPLETE).
+ */
+static void flag_02_memory_of_a_file(struct conf *c)
+{
+	struct conf_end *end = conf_open_for_regions(c);
+	int file = open(".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+	struct fid_mr *mr = NULL;
+	void *mem;
+
+	if (file < 0)
+		file = memfd_create("persistent", MFD_CLOEXEC);
+	assert_int_equal(ftruncate(file, 4096), 0);
+	mem = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+	close(file);
+	assert_true(mem != MAP_FAILED);
+	if (end->info->caps & FI_RMA_PMEM) {
+		assert_ok(
+			fi_mr_reg(end->domain, mem, 4096, CONF_ALL, 0, 1, FI_RMA_PMEM, &mr, NULL));
+		assert_ok(fi_close(&mr->fid));
+	} else {
+		assert_refused_with(fi_mr_reg(end->domain, mem, 4096, CONF_ALL, 0, 1, FI_RMA_PMEM,
+					      &mr, NULL),
+				    -FI_EBADFLAGS, "persistence");
+	}
+	munmap(mem, 4096);
+	conf_check_stats(end, 0, 0, 0);
 }
 
 static void flags_unknown_ones(struct conf *c)
@@ -275,9 +308,13 @@ static void flag_06_one_of_many_wins(struct conf *c)
 }
 
 static const struct conf_case cases[] = {
-	CONF(flag_02_persistent_memory),	CONF(flags_unknown_ones),
-	CONF(flag_06_key_works_once),		CONF(flag_06_refused_access_is_no_use),
-	CONF(flag_06_one_operation_is_one_use), CONF(flag_06_one_of_many_wins),
+	CONF(flag_02_memory_of_a_file),
+	CONF(flag_02_persistent_memory),
+	CONF(flags_unknown_ones),
+	CONF(flag_06_key_works_once),
+	CONF(flag_06_refused_access_is_no_use),
+	CONF(flag_06_one_operation_is_one_use),
+	CONF(flag_06_one_of_many_wins),
 };
 
 int main(int argc, char **argv)

@@ -336,6 +336,21 @@ static void try_cell(struct info_cell *cell)
 	check->outcome = check->error ? INFO_FAILED : INFO_RIGHT;
 }
 
+/* With memory on the device there may be a way that nobody told of before. */
+static void ask_again(struct info_cell *cell)
+{
+	struct tool_capture capture;
+	struct fid_fabric *fabric;
+	char said[256];
+
+	tool_capture_begin(&capture);
+	if (!fi_fabric(cell->port->info->fabric_attr, &fabric, NULL)) {
+		tool_place_path(fabric, cell->port->info, &cell->accel->place, &cell->path);
+		fi_close(&fabric->fid);
+	}
+	tool_capture_end(&capture, said, sizeof(said));
+}
+
 bool info_hmem_check(struct info_hmem *hmem)
 {
 	bool right = true;
@@ -343,6 +358,8 @@ bool info_hmem_check(struct info_hmem *hmem)
 
 	hmem->checked = true;
 	for (i = 0; i < hmem->cell_count; i++) {
+		if (hmem->cell[i].accel && !hmem->cell[i].path.path)
+			ask_again(&hmem->cell[i]);
 		if (hmem->cell[i].accel && !hmem->cell[i].path.path)
 			continue;
 		try_cell(&hmem->cell[i]);

@@ -50,7 +50,7 @@ static const char help_text[] =
 	"/dev/dma_heap\n"
 	"      --min SIZE      smallest transfer in bytes, with suffix K, M or G (default 1)\n"
 	"      --max SIZE      largest transfer (default 16M); sizes grow by a factor of 8\n"
-	"      --iters N       iterations per size, one by one, and no more (but for 3) back to back\n"
+	"      --iters N       iterations per size, and back to back no more than that and 3\n"
 	"                      (default: chosen by size)\n"
 	"      --ops LIST      any of write,read,atomic (default: all that the NIC has)\n"
 	"      --json          print one JSON object instead of the table; with list, an array\n"

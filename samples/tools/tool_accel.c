@@ -144,22 +144,63 @@ int tool_place_find(struct fid_fabric *fabric, struct sample_place *place)
 	return tell_devices(fabric, ops, place);
 }
 
+/* Printed where it fails. */
+static int allocate(struct fid_fabric *fabric, struct hmreg_hmem_ops *ops,
+		    const struct sample_place *place, size_t len, void **memory)
+{
+	int ret = ops->alloc(&fabric->fid, place->iface, place->device, HMREG_HMEM_DEVICE, len,
+			     memory);
+	char call[96], text[48];
+
+	if (!ret)
+		return 0;
+	snprintf(call, sizeof(call), "%zu bytes of %s", len, tool_place_text(place, text));
+	return sample_fail(call, ret);
+}
+
+static int give_back(struct fid_fabric *fabric, struct hmreg_hmem_ops *ops,
+		     const struct sample_place *place, void *memory)
+{
+	int ret = ops->free(&fabric->fid, place->iface, place->device, HMREG_HMEM_DEVICE, memory);
+
+	return ret ? sample_fail("giving device memory back", ret) : 0;
+}
+
+int tool_place_path(struct fid_fabric *fabric, const struct fi_info *info,
+		    const struct sample_place *place, struct hmreg_hmem_path *path)
+{
+	struct hmreg_hmem_ops *ops;
+	void *page;
+	int ret = open_ops(fabric, &ops);
+
+	if (ret)
+		return ret;
+	path->size = sizeof(*path);
+	ret = ops->path(&fabric->fid, info, place->iface, place->device, path);
+	/* SynapseAI tells nothing of a device that the program has not acquired, as an allocation does */
+	if (!ret && !path->path) {
+		ret = allocate(fabric, ops, place, PAGE, &page);
+		if (!ret)
+			ret = give_back(fabric, ops, place, page);
+		if (ret)
+			return ret;
+		ret = ops->path(&fabric->fid, info, place->iface, place->device, path);
+	}
+	return ret ? sample_fail("asking how the NIC reaches a device", ret) : 0;
+}
+
 int tool_place_reach(struct fid_fabric *fabric, const struct fi_info *info,
 		     const struct sample_place *place)
 {
-	struct hmreg_hmem_path path = { .size = sizeof(path) };
-	struct hmreg_hmem_ops *ops;
+	struct hmreg_hmem_path path;
 	char text[48];
 	int ret;
 
 	if (place->iface == FI_HMEM_SYSTEM)
 		return 0;
-	ret = open_ops(fabric, &ops);
+	ret = tool_place_path(fabric, info, place, &path);
 	if (ret)
 		return ret;
-	ret = ops->path(&fabric->fid, info, place->iface, place->device, &path);
-	if (ret)
-		return sample_fail("asking how the NIC reaches a device", ret);
 	if (path.path)
 		return 0;
 	fprintf(stderr,
@@ -185,7 +226,6 @@ int tool_block_open(struct tool_block *block, struct fid_fabric *fabric,
 		    const struct sample_place *place, size_t len)
 {
 	struct hmreg_hmem_ops *ops;
-	char call[96], text[48];
 	void *memory;
 	int ret;
 
@@ -195,12 +235,9 @@ int tool_block_open(struct tool_block *block, struct fid_fabric *fabric,
 	ret = open_ops(fabric, &ops);
 	if (ret)
 		return ret;
-	ret = ops->alloc(&fabric->fid, place->iface, place->device, HMREG_HMEM_DEVICE, len,
-			 &memory);
-	if (ret) {
-		snprintf(call, sizeof(call), "%zu bytes of %s", len, tool_place_text(place, text));
-		return sample_fail(call, ret);
-	}
+	ret = allocate(fabric, ops, place, len, &memory);
+	if (ret)
+		return ret;
 	block->memory = memory;
 	block->shadow = calloc(1, len);
 	ret = block->shadow ? tool_block_store(block, 0, len) : sample_fail("calloc", -FI_ENOMEM);
@@ -217,10 +254,7 @@ int tool_block_close(struct tool_block *block)
 	if (block->memory && block->place.iface != FI_HMEM_SYSTEM) {
 		ret = open_ops(block->fabric, &ops);
 		if (!ret)
-			ret = ops->free(&block->fabric->fid, block->place.iface,
-					block->place.device, HMREG_HMEM_DEVICE, block->memory);
-		if (ret)
-			sample_fail("giving device memory back", ret);
+			ret = give_back(block->fabric, ops, &block->place, block->memory);
 	} else {
 		free(block->memory);
 	}

@@ -39,6 +39,9 @@ char *tool_place_text(const struct sample_place *place, char text[48]);
  * memory is always there.  A negative FI_E code; why has been printed.
  */
 int tool_place_find(struct fid_fabric *fabric, struct sample_place *place);
+/* How the NIC of info reaches that memory, of a device.  Printed where it fails. */
+int tool_place_path(struct fid_fabric *fabric, const struct fi_info *info,
+		    const struct sample_place *place, struct hmreg_hmem_path *path);
 /* Can the NIC of info reach that memory at all?  Not: -FI_EOPNOTSUPP, each reason has been printed. */
 int tool_place_reach(struct fid_fabric *fabric, const struct fi_info *info,
 		     const struct sample_place *place);

@@ -144,12 +144,37 @@ static int start(struct hmem_status *status)
 
 /* ---- devices ---- */
 
-static bool acquired(uint32_t device, struct syn_device_info *info)
+/*
+ * What is told of a device.  -FI_ENODEV: the program has not acquired it.  Which code says so is not
+ * documented; but if the device was told of before, a failure is one: -FI_EIO, to be logged by info_failed.
+ */
+static int ask_info(uint32_t device, struct syn_device_info *info, int *code)
 {
+	static atomic_bool told[SYN_MOST_DEVICES];
+	syn_info_fn *ask = syn.device_get_info_v2 ? syn.device_get_info_v2 : syn.device_get_info;
+
 	*info = (struct syn_device_info){ 0 };
-	if (syn.device_get_info_v2)
-		return syn.device_get_info_v2(device, info) == SYN_OK;
-	return syn.device_get_info && syn.device_get_info(device, info) == SYN_OK;
+	if (!ask || device >= SYN_MOST_DEVICES)
+		return -FI_ENODEV;
+	*code = ask(device, info);
+	if (*code == SYN_OK)
+		atomic_store_explicit(&told[device], true, memory_order_relaxed);
+	else if (atomic_load_explicit(&told[device], memory_order_relaxed))
+		return -FI_EIO;
+	return *code == SYN_OK ? 0 : -FI_ENODEV;
+}
+
+static int info_failed(int code)
+{
+	return syn_failed(syn.device_get_info_v2 ? "synDeviceGetInfoV2" : "synDeviceGetInfo", code);
+}
+
+/* The same with its log line; silent for a device that is not the program's. */
+static int acquired(uint32_t device, struct syn_device_info *info)
+{
+	int code, ret = ask_info(device, info, &code);
+
+	return ret == -FI_EIO ? info_failed(code) : ret;
 }
 
 /* "" if memory of this device can be exported. */
@@ -174,12 +199,15 @@ static size_t device_count(void)
 static int device_info(size_t index, struct hmem_device *device)
 {
 	struct syn_device_info info;
-	int code;
+	int code, ret;
 
 	*device = (struct hmem_device){ .id = (int)index };
 	if (index >= count)
 		return -FI_ENODEV;
-	if (!acquired((uint32_t)index, &info)) {
+	ret = acquired((uint32_t)index, &info);
+	if (ret != 0 && ret != -FI_ENODEV)
+		return ret;
+	if (ret != 0) {
 		snprintf(device->name, sizeof(device->name), "Gaudi, not acquired");
 		snprintf(device->dmabuf_reason, sizeof(device->dmabuf_reason),
 			 "this program did not acquire it");
@@ -200,15 +228,16 @@ static int device_info(size_t index, struct hmem_device *device)
 static int acquire(int device, struct syn_device_info *info)
 {
 	uint32_t got = 0;
+	int ret;
 
 	/* ids are given in order; each call takes a device more, so that this ends */
-	for (uint32_t i = 0; !acquired((uint32_t)device, info); i++) {
+	for (uint32_t i = 0; (ret = acquired((uint32_t)device, info)) == -FI_ENODEV; i++) {
 		int code = i < count ? syn.device_acquire(&got, NULL) : SYN_CODE_NO_DEVICE;
 
 		if (code != SYN_OK)
 			return syn_failed("synDeviceAcquire", code);
 	}
-	return 0;
+	return ret;
 }
 
 /* ---- what an address is ---- */
@@ -269,14 +298,17 @@ static int look(const void *addr, struct hmem_facts *facts)
 {
 	struct hmem_known_piece piece;
 	struct syn_device_info info;
+	int code, ret;
 
 	if (hmem_known_find(&known, addr, &piece) == 0) {
 		*facts = piece.facts;
 		return 0;
 	}
-	for (uint32_t i = 0; i < count && acquired(i, &info); i++) {
-		if (!in_memory(&info, (uintptr_t)addr) || hmem_host_reads(addr))
+	for (uint32_t i = 0; i < count && (ret = ask_info(i, &info, &code)) != -FI_ENODEV; i++) {
+		if ((ret == 0 && !in_memory(&info, (uintptr_t)addr)) || hmem_host_reads(addr))
 			continue;
+		if (ret != 0) /* it may be this device's, which does not tell where its memory is */
+			return info_failed(code);
 		if (is_empty(&info, (uintptr_t)addr)) {
 			HM_WARN(FI_LOG_MR,
 				"%p is an address of synapseai device %u, and no memory is there",
@@ -295,9 +327,11 @@ static int claim(int device, const void *addr, size_t len, struct hmem_facts *fa
 	uint64_t end = ((uintptr_t)addr + len + UNIT - 1) & ~(uint64_t)(UNIT - 1);
 	struct syn_device_info info;
 	const char *call;
-	int fd;
+	int fd, ret = acquired((uint32_t)device, &info);
 
-	if (!acquired((uint32_t)device, &info) || !in_memory(&info, (uintptr_t)addr) ||
+	if (ret != 0)
+		return ret == -FI_ENODEV ? -FI_ENOENT : ret;
+	if (!in_memory(&info, (uintptr_t)addr) ||
 	    export_range(&info, first, end - first, &fd, &call) != 0)
 		return -FI_ENOENT;
 	close(fd);
@@ -322,7 +356,7 @@ static int export_start(const struct hmem_memory *memory, const void *addr, size
 	uint64_t want = memory->range_known ? memory->len : len;
 	const char *call = "synDeviceGetInfo";
 	struct syn_device_info info;
-	int ret, fd = -ENODEV;
+	int fd = -ENODEV, ret;
 
 	(void)flags;
 	want = (want + UNIT - 1) & ~(uint64_t)(UNIT - 1);
@@ -331,8 +365,9 @@ static int export_start(const struct hmem_memory *memory, const void *addr, size
 			UNIT);
 		return -FI_EINVAL;
 	}
-	if (!acquired((uint32_t)memory->device, &info))
-		return export_failed(call, fd, addr, len);
+	ret = acquired((uint32_t)memory->device, &info);
+	if (ret != 0)
+		return ret == -FI_ENODEV ? export_failed(call, fd, addr, len) : ret;
 	if (no_export(&info)[0]) {
 		HM_WARN(FI_LOG_MR, "synapseai device %d: %s", memory->device, no_export(&info));
 		return -FI_EOPNOTSUPP;
@@ -384,14 +419,16 @@ static int host_register(void *addr, size_t len)
 	uint32_t devices = 0;
 	int ret = 0;
 
-	for (uint32_t i = 0; ret == 0 && i < count && acquired(i, &info); i++) {
+	for (uint32_t i = 0; i < count && (ret = acquired(i, &info)) == 0; i++) {
 		int code = syn.host_map(i, len, addr);
 
-		if (code == SYN_OK)
-			devices |= 1u << i;
-		else
+		if (code != SYN_OK) {
 			ret = syn_failed("synHostMap", code);
+			break;
+		}
+		devices |= 1u << i;
 	}
+	ret = ret == -FI_ENODEV ? 0 : ret; /* that was one too many */
 	if (ret == 0 && devices == 0) {
 		HM_WARN(FI_LOG_MR, "synHostMap: this program has acquired no device");
 		ret = -FI_ENODEV;
@@ -437,8 +474,10 @@ static int alloc(int device, size_t len, enum hmem_alloc how, void **addr)
 
 	if (how == HMEM_ALLOC_MANAGED)
 		return -FI_ENOSYS;
-	if (device < 0 || (uint32_t)device >= count)
+	if (device < 0 || (uint32_t)device >= count) {
+		HM_WARN(FI_LOG_MR, "synapseai has no device %d", device);
 		return -FI_ENODEV;
+	}
 	ret = acquire(device, &info);
 	if (ret != 0)
 		return ret;

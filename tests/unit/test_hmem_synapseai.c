@@ -72,6 +72,33 @@ static void fn_15_host_memory_at_a_device_address(void **state)
 	maker->drop(&made);
 }
 
+/* A device that tells nothing any more: what may be its memory is nobody else's, and the host's stays so. */
+static void fn_15_device_that_fails(void **state)
+{
+	struct made made = made_on(1, 64 * KIB);
+	struct hmem_memory memory;
+	struct hmem_device device;
+	struct hmem_facts facts;
+	char *host = malloc(4096);
+
+	(void)state;
+	hooks->fail_on("synDeviceGetInfoV2", 1, SYN_CODE_DEVICE_RESET);
+	forget_log("");
+	assert_int_equal(hmem_classify(made.addr, made.len, &memory), -FI_EIO);
+	assert_int_equal(logged.lines, 1);
+	check_log("synDeviceGetInfoV2: synDeviceReset (17)");
+	assert_int_equal(ops->claim(1, made.addr, made.len, &facts), -FI_EIO);
+	assert_int_equal(ops->device_info(1, &device), -FI_EIO);
+	assert_int_equal(ops->alloc(1, 4096, HMEM_ALLOC_DEVICE, &(void *){ NULL }), -FI_EIO);
+	assert_int_equal(logged.lines, 4);
+	assert_int_equal(judged(host, 4096).iface, FI_HMEM_SYSTEM);
+	assert_int_equal(logged.lines, 4);
+	hooks->fail_on("synDeviceGetInfoV2", 0, 0);
+	assert_int_equal(judged(made.addr, made.len).device, 1);
+	free(host);
+	maker->drop(&made);
+}
+
 static void fn_15_claims_are_confirmed(void **state)
 {
 	struct made made = made_on(0, 64 * KIB);
@@ -239,9 +266,8 @@ static void copies(void **state)
 
 static void every_call_fails_once(void **state)
 {
-	/* asked what is not known; a device that is not there is no error then */
-	static const char *const silent[] = { "synDeviceGetInfoV2", "synDeviceGetName",
-					      "synDeviceGetPCIBusId", NULL };
+	/* without them a device has no name and no address */
+	static const char *const silent[] = { "synDeviceGetName", "synDeviceGetPCIBusId", NULL };
 
 	(void)state;
 	fail_each(SYN_CODE_FAIL, silent);
@@ -282,6 +308,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(attr_02_devices),
 		cmocka_unit_test(fn_15_memory_of_others),
 		cmocka_unit_test(fn_15_host_memory_at_a_device_address),
+		cmocka_unit_test(fn_15_device_that_fails),
 		cmocka_unit_test(fn_15_claims_are_confirmed),
 		cmocka_unit_test(fn_19_own_memory),
 		cmocka_unit_test(fn_07_own_memory_with_its_offset),

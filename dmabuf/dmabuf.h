@@ -30,8 +30,9 @@ struct dmabuf;
 
 /*
  * [addr, addr + len), inside one allocation, as a dma-buf: one that there is already and that holds it,
- * or a new one, of the whole allocation or (exact) of the range with its ends rounded to what the
- * interface exports.  flags are HMEM_EXPORT_*.  The interface's error, with one log line.
+ * or a new one of the whole allocation.  exact, for where the whole did not do: of just the range, with its
+ * ends rounded to what the interface exports.  flags are HMEM_EXPORT_*.  The interface's error, with one log
+ * line.
  */
 int dmabuf_export(const struct hmem_memory *memory, const void *addr, size_t len, uint32_t flags,
 		  bool exact, struct dmabuf **out);

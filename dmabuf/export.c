@@ -35,9 +35,19 @@ static size_t kept_count; /* exports with kept > 0 */
 
 /* ---- finding one ---- */
 
-static bool holds(const struct dmabuf *d, uint64_t addr, uint64_t len)
+/* What an export is asked for: the range itself, and what would be exported for it. */
+struct wanted {
+	uint64_t addr, len;
+	uint64_t base, end;
+	bool exact; /* nothing larger will do: that was tried */
+};
+
+static bool serves(const struct dmabuf *d, const struct wanted *want)
 {
-	return addr >= d->base && len <= d->len && addr - d->base <= d->len - len;
+	if (want->exact)
+		return d->base == want->base && d->len == want->end - want->base;
+	return want->addr >= d->base && want->len <= d->len &&
+	       want->addr - d->base <= d->len - want->len;
 }
 
 /*
@@ -45,7 +55,7 @@ static bool holds(const struct dmabuf *d, uint64_t addr, uint64_t len)
  * identities shares nothing.
  */
 static struct dmabuf *find(const struct hmem_ops *ops, int device, uint64_t id, uint32_t flags,
-			   uint64_t addr, uint64_t len)
+			   const struct wanted *want)
 {
 	if (id == 0)
 		return NULL;
@@ -54,7 +64,7 @@ static struct dmabuf *find(const struct hmem_ops *ops, int device, uint64_t id, 
 		struct dmabuf *d = hm_list_entry(link, struct dmabuf, link);
 
 		if (d->ops == ops && d->device == device && d->id == id && d->flags == flags &&
-		    holds(d, addr, len))
+		    serves(d, want))
 			return d;
 	}
 	return NULL;
@@ -62,32 +72,33 @@ static struct dmabuf *find(const struct hmem_ops *ops, int device, uint64_t id, 
 
 /* ---- making one ---- */
 
-static void span(const struct hmem_ops *ops, const struct hmem_facts *facts, uint64_t addr,
-		 uint64_t len, bool exact, uint64_t *base, uint64_t *end)
+static struct wanted span(const struct hmem_ops *ops, const struct hmem_facts *facts, uint64_t addr,
+			  uint64_t len, bool exact)
 {
-	uint64_t unit = ops->export_unit;
+	bool whole = !exact && !(facts->flags & HMEM_FACT_NO_RANGE);
+	uint64_t unit = ops->export_unit, base = whole ? facts->base : addr;
+	uint64_t end = base + (whole ? facts->len : len);
 
-	if (!exact && !(facts->flags & HMEM_FACT_NO_RANGE)) {
-		addr = facts->base;
-		len = facts->len;
-	}
-	*base = addr / unit * unit;
-	*end = (addr + len + unit - 1) / unit * unit;
+	return (struct wanted){ .addr = addr,
+				.len = len,
+				.base = base / unit * unit,
+				.end = (end + unit - 1) / unit * unit,
+				.exact = exact };
 }
 
 static struct dmabuf *make(const struct hmem_memory *memory, const struct hmem_facts *facts,
-			   uint64_t base, uint64_t end, uint32_t flags, int *ret)
+			   const struct wanted *want, uint32_t flags, int *ret)
 {
 	const struct hmem_ops *ops = hmem_get(memory->iface);
 	struct dmabuf *d = calloc(1, sizeof(*d));
-	uint64_t size;
+	uint64_t len = want->end - want->base, size;
 
 	if (!d) {
 		HM_WARN(FI_LOG_MR, "no memory for an export");
 		*ret = -FI_ENOMEM;
 		return NULL;
 	}
-	*ret = ops->export_start(memory, (const void *)(uintptr_t)base, end - base, flags,
+	*ret = ops->export_start(memory, (const void *)(uintptr_t)want->base, len, flags,
 				 &d->export);
 	if (*ret != 0) {
 		free(d);
@@ -97,8 +108,8 @@ static struct dmabuf *make(const struct hmem_memory *memory, const struct hmem_f
 	d->device = memory->device;
 	d->flags = flags;
 	d->id = facts->id;
-	d->base = base;
-	d->len = end - base;
+	d->base = want->base;
+	d->len = len;
 	d->refs = 1;
 	if (dmabuf_identify(d->export.fd, &d->file, &size) != 0)
 		d->file = (struct dmabuf_id){ 0, 0 };
@@ -109,8 +120,8 @@ int dmabuf_export(const struct hmem_memory *memory, const void *addr, size_t len
 		  bool exact, struct dmabuf **out)
 {
 	const struct hmem_ops *ops = hmem_get(memory->iface);
-	uint64_t at = (uintptr_t)addr, base, end;
 	struct hmem_facts facts;
+	struct wanted want;
 	struct dmabuf *d;
 	size_t part;
 	int ret;
@@ -124,8 +135,9 @@ int dmabuf_export(const struct hmem_memory *memory, const void *addr, size_t len
 	}
 	if (ret != 0)
 		return ret;
+	want = span(ops, &facts, (uintptr_t)addr, len, exact);
 	pthread_mutex_lock(&lock);
-	d = find(ops, memory->device, facts.id, flags, at, len);
+	d = find(ops, memory->device, facts.id, flags, &want);
 	if (d) {
 		d->refs++;
 		figures.shared++;
@@ -135,8 +147,7 @@ int dmabuf_export(const struct hmem_memory *memory, const void *addr, size_t len
 		*out = d;
 		return 0;
 	}
-	span(ops, &facts, at, len, exact, &base, &end);
-	d = make(memory, &facts, base, end, flags, &ret);
+	d = make(memory, &facts, &want, flags, &ret);
 	if (!d)
 		return ret;
 	pthread_mutex_lock(&lock);

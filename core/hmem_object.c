@@ -189,12 +189,30 @@ static int find_path(struct fid *fabric, const struct fi_info *info, enum fi_hme
 
 static int check_memory(struct fid *fabric, enum fi_hmem_iface iface, enum hmreg_hmem_kind kind)
 {
+	int ret;
+
 	if (!fabric || fabric->fclass != FI_CLASS_FABRIC || !is_iface(iface) ||
 	    (unsigned int)kind > HMREG_HMEM_MANAGED) {
 		HM_WARN(FI_LOG_FABRIC, "memory is of a fabric, an interface and a kind");
 		return -FI_EINVAL;
 	}
-	return hmem_error(iface);
+	ret = hmem_error(iface);
+	if (ret != 0)
+		HM_WARN(FI_LOG_FABRIC, "no memory of %s: %s", hmem_name(iface),
+			hmem_tried(iface)->reason);
+	return ret;
+}
+
+/* An interface that has no such call, or does not make this kind, says nothing itself. */
+static int told(int ret, enum fi_hmem_iface iface, enum hmreg_hmem_kind kind, const char *does)
+{
+	static const char *const kinds[] = { [HMREG_HMEM_DEVICE] = "device memory",
+					     [HMREG_HMEM_HOST] = "host memory",
+					     [HMREG_HMEM_MANAGED] = "managed memory" };
+
+	if (ret == -FI_ENOSYS)
+		HM_WARN(FI_LOG_FABRIC, "%s %s no %s", hmem_name(iface), does, kinds[kind]);
+	return ret;
 }
 
 static enum hmem_alloc how_of(enum hmreg_hmem_kind kind)
@@ -213,7 +231,9 @@ static int allocate(struct fid *fabric, enum fi_hmem_iface iface, int device,
 		HM_WARN(FI_LOG_FABRIC, "no length, or nowhere to put the address");
 		ret = -FI_EINVAL;
 	}
-	return ret ? ret : hmem_get(iface)->alloc(device, len, how_of(kind), addr);
+	return ret ? ret
+		   : told(hmem_get(iface)->alloc(device, len, how_of(kind), addr), iface, kind,
+			  "allocates");
 }
 
 static int release(struct fid *fabric, enum fi_hmem_iface iface, int device,
@@ -221,7 +241,8 @@ static int release(struct fid *fabric, enum fi_hmem_iface iface, int device,
 {
 	int ret = check_memory(fabric, iface, kind);
 
-	return ret ? ret : hmem_get(iface)->free(device, addr, how_of(kind));
+	return ret ? ret
+		   : told(hmem_get(iface)->free(device, addr, how_of(kind)), iface, kind, "frees");
 }
 
 static int find_place(const void *addr, size_t len, struct hmem_place *place)

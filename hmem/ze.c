@@ -199,6 +199,12 @@ static int device_info(size_t index, struct hmem_device *device)
 
 /* ---- allocations ---- */
 
+static int no_such_device(int device)
+{
+	HM_WARN(FI_LOG_CORE, "Level Zero has no device %d", device);
+	return -FI_ENODEV;
+}
+
 /* Host memory is of no device: any driver's context makes it. */
 static l0_context any_context(void)
 {
@@ -220,7 +226,7 @@ static int alloc(int device, size_t len, enum hmem_alloc how, void **addr)
 	l0_result r;
 
 	if (!context || (!d && (device != HMEM_NO_DEVICE || how != HMEM_ALLOC_HOST)))
-		return -FI_ENODEV;
+		return no_such_device(device);
 	switch (how) {
 	case HMEM_ALLOC_HOST:
 		call = "zeMemAllocHost";
@@ -249,7 +255,7 @@ static int free_memory(int device, void *addr, enum hmem_alloc how)
 	if (!context && how == HMEM_ALLOC_HOST)
 		context = any_context();
 	if (!context)
-		return -FI_ENODEV;
+		return no_such_device(device);
 	r = ze_api.zeMemFree(context, addr);
 	return r == L0_SUCCESS ? 0 : ze_fail("zeMemFree", r);
 }

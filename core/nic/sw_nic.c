@@ -220,12 +220,11 @@ static int sw_region_register(struct nic_region *region, const struct nic_region
 static int sw_region_derive(struct nic_region *region, struct nic_region *base,
 			    const struct nic_region_request *req)
 {
-	uint64_t rights = base->access;
-
-	for (struct nic_region *above = base->parent; above; above = above->parent)
-		rights |= above->access;
-	if (!(region->access & ~rights & WRITING_RIGHTS) || (rights & WRITING_RIGHTS))
+	if (!(region->access & WRITING_RIGHTS))
 		return 0;
+	for (; base; base = base->parent)
+		if (base->access & WRITING_RIGHTS)
+			return 0;
 	if (region->ext && region->ext->path == HMREG_PATH_MAPPED) {
 		HM_WARN(FI_LOG_MR, "the base is a dma-buf that was mapped for reading alone");
 		return -FI_EACCES;

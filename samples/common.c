@@ -297,6 +297,17 @@ int sample_register(struct sample_end *end, const struct iovec *iov, size_t coun
 	return register_attr(end, &attr, flags, count_writes, mr);
 }
 
+int sample_register_part(struct sample_end *end, struct fid_mr *base, void *buffer, size_t len,
+			 uint64_t access, struct fid_mr **mr)
+{
+	struct iovec iov = { .iov_base = buffer, .iov_len = len };
+	struct fi_mr_attr attr = {
+		.mr_iov = &iov, .iov_count = 1, .access = access, .base_mr = base
+	};
+
+	return register_attr(end, &attr, 0, NULL, mr);
+}
+
 /* The device's number stands in the member of its interface. */
 static void name_device(struct fi_mr_attr *attr, const struct sample_place *place)
 {

@@ -108,6 +108,13 @@ int sample_register(struct sample_end *end, const struct iovec *iov, size_t coun
 int sample_register_buffer(struct sample_end *end, void *buffer, size_t len, uint64_t access,
 			   struct fid_mr **mr);
 
+/*
+ * The same for a part of a region, base, with rights of its own: the memory is pinned once.  base can be
+ * closed when its parts are.
+ */
+int sample_register_part(struct sample_end *end, struct fid_mr *base, void *buffer, size_t len,
+			 uint64_t access, struct fid_mr **mr);
+
 /* Whose memory a buffer is, in the words of struct fi_mr_attr.  All zero: the host's. */
 struct sample_place {
 	enum fi_hmem_iface iface;

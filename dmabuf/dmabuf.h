@@ -39,6 +39,8 @@ int dmabuf_export(const struct hmem_memory *memory, const void *addr, size_t len
 /* The same of an address whose owner is not known yet.  -FI_EOPNOTSUPP, silent: it is the host's. */
 int dmabuf_of(const void *addr, size_t len, struct dmabuf **out);
 int dmabuf_fd(const struct dmabuf *dmabuf);
+/* How many bytes of the export are at addr and behind it; 0: addr is not in it. */
+uint64_t dmabuf_reach(const struct dmabuf *dmabuf, const void *addr);
 /* Of an address inside the export. */
 uint64_t dmabuf_offset(const struct dmabuf *dmabuf, const void *addr);
 /*

@@ -176,6 +176,13 @@ int dmabuf_fd(const struct dmabuf *dmabuf)
 	return dmabuf->export.fd;
 }
 
+uint64_t dmabuf_reach(const struct dmabuf *dmabuf, const void *addr)
+{
+	uint64_t in = (uintptr_t)addr - dmabuf->base;
+
+	return in < dmabuf->len ? dmabuf->len - in : 0;
+}
+
 uint64_t dmabuf_offset(const struct dmabuf *dmabuf, const void *addr)
 {
 	return dmabuf->export.offset + ((uintptr_t)addr - dmabuf->base);

@@ -216,6 +216,11 @@ size_t hm_mr_ways(const struct hm_mr_choice *choice, enum hm_mr_way way[HM_MR_WA
 /* Register by the first way that works.  The last way's error; a log line for each. */
 int hm_mr_register_by_path(struct hm_mr_domain *domain, struct nic_region *region,
 			   struct hm_mr_request *request);
+/*
+ * A sub-MR by the dma-bufs that a base of it keeps: the memory is exported once.  -FI_ENOSYS, silent: none
+ * keeps one for all of it; else the NIC's error.
+ */
+int hm_mr_register_by_base(struct nic_region *region, const struct nic_region_request *req);
 void hm_mr_exports_free(struct hm_mr_exports *exports);
 void hm_mr_learnt_free(struct hm_mr_domain *domain);
 

@@ -310,6 +310,72 @@ static int by_dmabuf(struct nic_region *region, const struct hm_mr_request *requ
 	return ret;
 }
 
+/* The exports that a region was registered by, if they are kept. */
+static const struct hm_mr_exports *exports_of(const struct nic_region *base)
+{
+	while (base && !(base->ext && base->ext->exports))
+		base = base->parent;
+	return base ? base->ext->exports : NULL;
+}
+
+/* As much of [addr, addr + len) as one of them holds; of the host's memory, all.  False: none holds addr. */
+static bool find_piece(const struct hm_mr_exports *exports, bool host, char *addr, size_t len,
+		       struct fi_mr_dmabuf *piece)
+{
+	*piece = (struct fi_mr_dmabuf){ .fd = -1, .len = len, .base_addr = addr };
+	for (size_t i = 0; !host && i < exports->count; i++) {
+		const struct dmabuf *dmabuf = exports->dmabuf[i];
+		uint64_t reach = dmabuf_reach(dmabuf, addr);
+
+		if (reach == 0)
+			continue;
+		piece->fd = dmabuf_fd(dmabuf);
+		piece->offset = dmabuf_offset(dmabuf, addr);
+		piece->len = reach < len ? reach : len;
+	}
+	return host || piece->fd >= 0;
+}
+
+/* How many pieces; 0: not all of it is in the exports, or it is too many. */
+static size_t find_pieces(const struct nic_region *region, const struct hm_mr_exports *exports,
+			  const struct nic_region_request *req, struct iovec *iov,
+			  struct fi_mr_dmabuf *piece)
+{
+	const struct nic_place *places = region->ext->places;
+	size_t n = 0;
+
+	for (size_t i = 0; i < req->iov_count; i++) {
+		bool host = places[i].device == HMEM_NO_DEVICE;
+		char *addr = req->iov[i].iov_base;
+
+		for (size_t left = req->iov[i].iov_len; left > 0; n++) {
+			if (n == NIC_IOV_MAX || !find_piece(exports, host, addr, left, &piece[n]))
+				return 0;
+			iov[n] = (struct iovec){ addr, piece[n].len };
+			addr += piece[n].len;
+			left -= piece[n].len;
+		}
+	}
+	return n;
+}
+
+int hm_mr_register_by_base(struct nic_region *region, const struct nic_region_request *req)
+{
+	const struct hm_mr_exports *exports = exports_of(region->parent);
+	struct nic_region_request nic = *req;
+	struct fi_mr_dmabuf piece[NIC_IOV_MAX];
+	struct iovec iov[NIC_IOV_MAX];
+
+	if (!exports || !region->ext || !region->ext->places)
+		return -FI_ENOSYS;
+	nic.iov_count = find_pieces(region, exports, req, iov, piece);
+	if (nic.iov_count == 0)
+		return -FI_ENOSYS;
+	nic.iov = iov;
+	nic.dmabuf = piece;
+	return region->domain->ops->region_register(region, &nic);
+}
+
 /* Is all of it memory of this one device?  Else nothing tells what a failure was about. */
 static bool is_of_one(const struct hm_mr_request *request, const struct hmem_memory *memory)
 {

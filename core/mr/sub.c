@@ -194,8 +194,8 @@ static int register_again(struct hm_mr_domain *domain, struct nic_region *region
 			  struct hm_mr_request *request)
 {
 	const struct nic_place *place = device_place(region);
-	struct fi_mr_attr attr = { .iface = FI_HMEM_SYSTEM };
-	int ret = 0;
+	struct fi_mr_attr attr = { .iface = FI_HMEM_SYSTEM }; /* flags were looked at before */
+	int ret;
 
 	if (atomic_load(&region->state) & NIC_REGION_IMPORTED) {
 		HM_WARN(FI_LOG_MR,
@@ -203,13 +203,14 @@ static int register_again(struct hm_mr_domain *domain, struct nic_region *region
 			domain->nic->port->domain_name);
 		return -FI_EOPNOTSUPP;
 	}
+	ret = hm_mr_register_by_base(region, &request->nic);
+	if (ret != -FI_ENOSYS)
+		return ret;
 	if (place && (domain->nic->mr_mode & FI_MR_HMEM)) { /* else each segment is looked at */
 		attr.iface = place->iface;
 		attr.device.cuda = place->device; /* an int for each interface */
 	}
-	if (place)
-		ret = hm_mr_find_memory(domain, &attr, 0,
-					request); /* flags were looked at before */
+	ret = place ? hm_mr_find_memory(domain, &attr, 0, request) : 0;
 	return ret == 0 ? hm_mr_register_by_path(domain, region, request) : ret;
 }
 

@@ -3,6 +3,7 @@
 #include "core/nic/verbs_loop.h"
 
 #include <errno.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -11,7 +12,9 @@
 
 #define PATIENCE_MS 5000 /* for a request that needs no network */
 #define LOOK_MS	    100	 /* how often to look whether the device is still there */
-#define SPINS	    256 /* polls before the processor is left to others: a driver in software needs it */
+/* A driver in software needs the processor: it is left to others after so many polls, then for longer. */
+#define SPINS	 256
+#define YIELD_MS 2
 
 int verbs_failed(struct verbs_failure *why, const char *step, int err)
 {
@@ -174,7 +177,10 @@ static int poll_patiently(struct verbs_loop *loop, struct ibv_wc *wc)
 			if (verbs_domain_lost(loop->domain, EIO)) /* nothing completes any more */
 				break;
 		}
-		nanosleep(&moment, NULL);
+		if (now - start < YIELD_MS)
+			sched_yield();
+		else
+			nanosleep(&moment, NULL);
 	}
 	return n;
 }

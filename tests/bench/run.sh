@@ -108,8 +108,9 @@ verbs_bench()
 	if [ -n "$instructions" ]; then
 		count_instructions
 	elif [ -n "$vm" ]; then
-		# room for the base of sub-MRs
-		tests/vm/run.sh --timeout 1500 --memory 1800 -- "$programs/verbs_bench" $tsv \
+		# room for the base of sub-MRs; and one processor, since the emulation of several takes turns,
+		# so that the driver's threads wait for the one that waits for them
+		tests/vm/run.sh --timeout 1500 --memory 1800 --processors 1 -- "$programs/verbs_bench" $tsv \
 			--device "${device:-rxe0}" --part "${part:-all}" --large 1024
 	elif [ -n "$device" ] || [ -n "$(ls /sys/class/infiniband 2>/dev/null)" ]; then
 		"$programs/verbs_bench" $tsv ${device:+--device "$device"} --part "${part:-all}" \

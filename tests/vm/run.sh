@@ -15,6 +15,7 @@
 #   --no-preload        without the part that lets ibv_reg_dmabuf_mr() reach the kernel
 #   --env NAME=VALUE    sets a variable; HMREG_* ones that are set here are set there too
 #   --memory MIB        the machine's memory (default: 640)
+#   --processors N      how many it has (default: 2)
 #   --timeout SECONDS   when to give up (default: 120)
 # Example: tests/vm/run.sh --env HMREG_TEST_DOMAIN=rxe0 build/debug/tests/conformance/conf_rma
 # Exit status: the program's; 77 no virtual machine can be had here, with the reason; 99 the program
@@ -30,7 +31,7 @@ libraries=/usr/lib/x86_64-linux-gnu
 # instruction that the kernel has just patched in its old form, and the kernel stops ("Oops: int3").
 # HMREG_VM_ACCEL=kvm, where it is allowed, is about ten times as fast.
 accelerator=${HMREG_VM_ACCEL:-tcg,thread=single}
-memory=640 seconds=120 devices=wire without= user= preload=$libraries/librxe_dmabuf.so
+memory=640 processors=2 seconds=120 devices=wire without= user= preload=$libraries/librxe_dmabuf.so
 
 # Initcalls that take long and that nothing here needs.
 blacklist=load_system_certificate_list,init_kprobe_trace,init_encrypted,init_trusted,init_zswap
@@ -127,6 +128,10 @@ parse_options()
 			memory=${2:?MiB expected}
 			shift
 			;;
+		--processors)
+			processors=${2:?a number expected}
+			shift
+			;;
 		--timeout)
 			seconds=${2:?seconds expected}
 			shift
@@ -193,7 +198,7 @@ boot()
 	: >"$scratch/status"
 	# shellcheck disable=SC2086
 	setpriv --pdeathsig TERM timeout --foreground -k 5 "$seconds" setpriv --pdeathsig KILL \
-		qemu-system-x86_64 -machine q35 -accel "$accelerator" -cpu max -m "$memory" -smp 2 \
+		qemu-system-x86_64 -machine q35 -accel "$accelerator" -cpu max -m "$memory" -smp "$processors" \
 		-nodefaults -no-user-config -no-reboot -display none -serial stdio -monitor none \
 		-device isa-debugcon,iobase=0xe9,chardev=status \
 		-chardev "file,id=status,path=$scratch/status" \

@@ -327,6 +327,7 @@ static int new_domain(const struct hm_fabric *fabric, const struct nic_port *por
 				&nic->av_keys);
 	if (ret != 0)
 		goto free_both;
+	nic->keyed = nic->auth.keys || nic->av_keys;
 	domain->ignores_desc = FI_VERSION_LT(domain->api_version, FI_VERSION(1, 22)) &&
 			       !(mode & FI_MR_LOCAL);
 	domain->mr.nic = nic;

@@ -78,13 +78,13 @@ static int check_vector(const struct hm_mr_domain *domain, const struct fi_mr_at
 	return check_source(domain, key->src_addr, flags, auth);
 }
 
-int hm_mr_check_auth(const struct hm_mr_domain *domain, const struct fi_mr_attr *attr,
-		     uint64_t flags, struct hm_mr_auth *auth)
+int hm_mr_check_auth_given(const struct hm_mr_domain *domain, const struct fi_mr_attr *attr,
+			   uint64_t flags, struct hm_mr_auth *auth)
 {
 	*auth = (struct hm_mr_auth){ .av = NULL };
 	if (domain->nic->av_keys)
 		return check_vector(domain, attr, flags, auth);
-	if (FI_VERSION_LT(domain->api_version, FI_VERSION(1, 5)) || attr->auth_key_size == 0)
+	if (FI_VERSION_LT(domain->api_version, FI_VERSION(1, 5)))
 		return 0;
 	auth->key = attr->auth_key;
 	auth->key_size = attr->auth_key_size;
@@ -127,16 +127,11 @@ static int make(const struct hm_mr_auth *from, bool enabled, struct nic_region_a
 	return 0;
 }
 
-int hm_mr_take_auth(struct nic_domain *nic, const struct hm_mr_auth *from, bool enabled,
-		    struct nic_region_auth **out)
+int hm_mr_take_auth_given(const struct hm_mr_auth *from, bool enabled, struct nic_region_auth **out)
 {
 	struct nic_region_auth *auth;
 	int ret;
 
-	if (!from->av && !from->key_size) {
-		*out = nic->auth.keys ? &nic->auth : NULL;
-		return 0;
-	}
 	auth = calloc(1, sizeof(*auth));
 	if (!auth) {
 		HM_WARN(FI_LOG_MR, "no memory for the region's authorization");

@@ -9,7 +9,7 @@
 static bool embeds_ext(const struct nic_domain *nic)
 {
 	return (nic->mr_mode & (FI_MR_RAW | FI_MR_ENDPOINT)) || (nic->caps & FI_RMA_EVENT) ||
-	       nic->auth.keys || nic->av_keys;
+	       nic->keyed;
 }
 
 static size_t ext_offset(const struct nic_domain *nic)

@@ -61,7 +61,10 @@ struct hm_mr {
 static_assert(sizeof(struct hm_mr) <= 128, "a region takes two cache lines");
 static_assert(sizeof(void *) == sizeof(uint64_t), "a descriptor is a handle as a pointer value");
 
-/* Who is to reach a region, as the attributes have it.  All 0: whoever has the domain's key. */
+/*
+ * Who is to reach a region, as the attributes have it.  Where av and key_size are 0 the rest is not filled:
+ * whoever has the domain's key.
+ */
 struct hm_mr_auth {
 	const uint8_t *key; /* the caller's */
 	size_t key_size;
@@ -168,14 +171,35 @@ int hm_mr_check_local(const struct nic_domain *nic, const void *addr, size_t len
 
 /* auth.c */
 /* flags: FI_AUTH_KEY is looked at.  -FI_EINVAL, -FI_ENOSYS: the NIC enforces none, with one log line. */
-int hm_mr_check_auth(const struct hm_mr_domain *domain, const struct fi_mr_attr *attr,
-		     uint64_t flags, struct hm_mr_auth *auth);
+int hm_mr_check_auth_given(const struct hm_mr_domain *domain, const struct fi_mr_attr *attr,
+			   uint64_t flags, struct hm_mr_auth *auth);
+
+/* Most programs have no such keys, and do not pay for them. */
+static inline int hm_mr_check_auth(const struct hm_mr_domain *domain, const struct fi_mr_attr *attr,
+				   uint64_t flags, struct hm_mr_auth *auth)
+{
+	auth->key_size = 0;
+	auth->av = NULL;
+	if (__builtin_expect(attr->auth_key_size == 0 && !domain->nic->av_keys, 1))
+		return 0;
+	return hm_mr_check_auth_given(domain, attr, flags, auth);
+}
 /*
  * The region's part of it; NULL: no limit.  enabled: it is so from its birth.  -FI_ENOMEM, -FI_ENOSPC;
  * -FI_EINVAL: the vector has no keys, with one log line.
  */
-int hm_mr_take_auth(struct nic_domain *nic, const struct hm_mr_auth *from, bool enabled,
-		    struct nic_region_auth **out);
+int hm_mr_take_auth_given(const struct hm_mr_auth *from, bool enabled,
+			  struct nic_region_auth **out);
+
+static inline int hm_mr_take_auth(struct nic_domain *nic, const struct hm_mr_auth *from,
+				  bool enabled, struct nic_region_auth **out)
+{
+	*out = nic->auth.keys ? &nic->auth : NULL;
+	if (__builtin_expect(!from->av && from->key_size == 0, 1))
+		return 0;
+	return hm_mr_take_auth_given(from, enabled, out);
+}
+
 /* Before the region is enabled: the keys that its vector has now.  The same errors.  NULL is fine. */
 int hm_mr_enable_auth(struct nic_region_auth *auth);
 void hm_mr_drop_auth(struct nic_domain *nic, struct nic_region_auth *auth);

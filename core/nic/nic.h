@@ -174,6 +174,7 @@ struct nic_domain {
 	struct hm_key_table *mapped;  /* owned by core: raw keys this side has mapped */
 	/* Owned by core: the default key (keys NULL: none).  Regions without one of their own share it. */
 	struct nic_region_auth auth;
+	bool keyed;	  /* its regions have keys: auth's, or with av_keys those of vectors */
 	uint32_t av_keys; /* FI_AV_AUTH_KEY: keys that an address vector may have; else 0 */
 	const struct hmreg_verbs_adopt
 		*adopt; /* the program's objects, during domain_open; or NULL */

@@ -201,7 +201,7 @@ static int hand_over(struct sw_ep *sender, struct sw_ep *target, const struct ni
 		*why = HMREG_FAULT;
 	if (*why != HMREG_OK)
 		return 0;
-	head = message_head(sender, wr, target->ep.domain->av_keys ? key : 0);
+	head = message_head(sender, wr, key && target->ep.domain->av_keys ? key : 0);
 	met = meet(target, &head, false, &recv);
 	if (met == NIC_MET_FULL)
 		return -FI_EAGAIN;

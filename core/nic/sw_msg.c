@@ -176,21 +176,22 @@ static int send_unexpected(struct sw_ep *sender, struct sw_ep *target, const str
 	return ret;
 }
 
-/* Hand the message over.  *done: the sender's answer is *why; else it comes later. */
+/*
+ * Hand over a message that is allowed to; key is what both sides have in common, or 0.  *done: the sender's
+ * answer is *why; else it comes later.
+ */
 static int hand_over(struct sw_ep *sender, struct sw_ep *target, const struct nic_wr *wr,
-		     enum hmreg_error *why, bool *done)
+		     uint32_t key, enum hmreg_error *why, bool *done)
 {
 	struct sw_piece local[NIC_IOV_MAX];
 	struct sw_cursor src = { .piece = local, .count = wr->local_count };
-	struct nic_message head;
+	struct nic_message head =
+		message_head(sender, wr, key && target->ep.domain->av_keys ? key : 0);
 	struct nic_posted *recv;
 	enum nic_met met;
-	uint32_t key;
 
 	*done = true;
-	*why = sw_check_peer(&sender->ep, &target->ep, wr->peer, &key);
-	if (*why != HMREG_OK)
-		return 0;
+	*why = HMREG_OK;
 	if ((target->ep.caps & (FI_MSG | FI_RECV)) != (FI_MSG | FI_RECV)) {
 		*why = HMREG_PEER_NO_CAP;
 		return 0;
@@ -201,7 +202,6 @@ static int hand_over(struct sw_ep *sender, struct sw_ep *target, const struct ni
 		*why = HMREG_FAULT;
 	if (*why != HMREG_OK)
 		return 0;
-	head = message_head(sender, wr, key && target->ep.domain->av_keys ? key : 0);
 	met = meet(target, &head, false, &recv);
 	if (met == NIC_MET_FULL)
 		return -FI_EAGAIN;
@@ -216,13 +216,16 @@ ssize_t sw_send(struct nic_ep *ep, const struct nic_wr *wr)
 	enum hmreg_error why = HMREG_PEER_GONE;
 	struct sw_ep *target;
 	bool done = true;
+	uint32_t key;
 	int ret = 0;
 
 	if (ep->tx_cq && nic_cq_reserve(ep->tx_cq) != 0)
 		return -FI_EAGAIN;
 	target = sw_port_acquire(wr->peer);
 	if (target) {
-		ret = hand_over(sw_ep_of(ep), target, wr, &why, &done);
+		why = sw_check_peer(ep, &target->ep, wr->peer, &key);
+		if (why == HMREG_OK)
+			ret = hand_over(sw_ep_of(ep), target, wr, key, &why, &done);
 		sw_port_release(target);
 	}
 	if (ret != 0) {

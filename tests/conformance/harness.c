@@ -207,17 +207,26 @@ static int set_up(void **state)
 	return 0;
 }
 
+static void free_last_buffer(struct conf *c, bool check)
+{
+	size_t i = --c->buffers;
+	bool intact = guards_intact(c->buffer[i].mem, c->buffer[i].len);
+	size_t len = c->buffer[i].len;
+
+	free(c->buffer[i].mem);
+	if (check && !intact)
+		fail_msg("bytes around buffer %zu of %zu were written", i, len);
+}
+
 static void free_buffers(struct conf *c, bool check)
 {
-	for (size_t i = 0; i < c->buffers; i++) {
-		bool intact = guards_intact(c->buffer[i].mem, c->buffer[i].len);
+	while (c->buffers > 0)
+		free_last_buffer(c, check);
+}
 
-		if (check && !intact)
-			fail_msg("bytes around buffer %zu of %zu were written", i,
-				 c->buffer[i].len);
-		free(c->buffer[i].mem);
-	}
-	c->buffers = 0;
+void conf_drop_buffer(struct conf *c)
+{
+	free_last_buffer(c, true);
 }
 
 /* The case itself, and what must hold after it. */

@@ -228,6 +228,8 @@ void conf_check_stats(const struct conf_end *end, uint64_t regions, uint64_t byt
 /* ---- memory ---- */
 /* Zeroed, 64-byte aligned, between guard words; freed at the end. */
 uint8_t *conf_alloc(struct conf *c, size_t len);
+/* Frees the last one. */
+void conf_drop_buffer(struct conf *c);
 void conf_fill(struct conf *c, void *buf, size_t len);
 uint64_t conf_random(struct conf *c);
 static inline size_t conf_below(struct conf *c, size_t limit)

@@ -376,11 +376,11 @@ static void try_pairs(struct scene *s, struct question *q)
 	check_scene(s);
 }
 
-/* Of many worlds, files see some. */
+/* Of many worlds, memory that is more than a buffer sees some. */
 static void all_pairs(struct conf *c, enum memory memory)
 {
 	struct question q = { .c = c, .memory = memory };
-	size_t count = find_worlds(c), step = has_many(c) && is_file(&q) ? SOME : 1;
+	size_t count = find_worlds(c), step = has_many(c) && memory != HOST ? SOME : 1;
 	struct scene s;
 
 	for (size_t i = 0; i < count; i += step) {

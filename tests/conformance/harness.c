@@ -123,8 +123,14 @@ void conf_log_mark(const char *file, int line)
 void conf_log_expect(unsigned int lines, const char *text, const char *what, const char *file,
 		     int line)
 {
-	const char *have = log_from(log_mark);
+	size_t size = log_size();
+	const char *have;
 
+	if (lines == 0 && size == log_mark) { /* nearly always: not worth reading */
+		log_seen = size;
+		return;
+	}
+	have = log_from(log_mark);
 	if (count_lines(have) != lines || (text && !strstr(have, text))) {
 		print_error("%s: expected %u log lines%s%s, got: %s\n", what, lines,
 			    text ? " with " : "", text ? text : "", have);

@@ -9,7 +9,7 @@
 #include "core/base/log.h"
 #include "hmem/hmem.h"
 
-#define BOUNCE_SIZE (256u << 10)
+#define ROOM ((size_t)256 << 10)
 
 /* The interface that reaches both ends, or NULL. */
 static const struct hmem_ops *common(const struct hmem_place *dst, const struct hmem_place *src)
@@ -29,31 +29,58 @@ static int check_host(const struct hmem_place *place, size_t len, bool write)
 	return place->device != HMEM_NO_DEVICE ? 0 : hm_guard_probe(place->addr, len, write);
 }
 
-static int bounce(const struct hmem_place *dst, const struct hmem_place *src, size_t len)
+bool hmem_overlap(const void *a, const void *b, size_t len)
 {
-	const struct hmem_ops *from = hmem_get(src->iface), *to = hmem_get(dst->iface);
-	size_t size = len < BOUNCE_SIZE ? len : BOUNCE_SIZE;
-	void *room;
+	return (uintptr_t)a - (uintptr_t)b < len || (uintptr_t)b - (uintptr_t)a < len;
+}
+
+int hmem_copy_pieces(void *dst, const void *src, size_t len, void *room, size_t size,
+		     hmem_piece_fn *piece, const void *arg)
+{
+	bool backward = (uintptr_t)dst - (uintptr_t)src < len; /* dst begins inside of src */
+	void *own = NULL;
 	int ret = 0;
 
-	if (!from || !to)
-		return -FI_ENODEV;
-	room = malloc(size);
 	if (!room) {
-		HM_WARN(FI_LOG_CORE, "no memory for a copy from %s to %s", from->name, to->name);
+		size = len < ROOM ? len : ROOM;
+		room = own = malloc(size);
+	}
+	if (!room) {
+		HM_WARN(FI_LOG_MR, "no memory for a copy through the host");
 		return -FI_ENOMEM;
 	}
-	for (size_t at = 0; ret == 0 && at < len; at += size) {
-		size_t n = len - at < size ? len - at : size;
+	for (size_t done = 0; ret == 0 && done < len;) {
+		size_t n = len - done < size ? len - done : size;
+		size_t at = backward ? len - done - n : done;
 
-		ret = from->copy(room, HMEM_NO_DEVICE, (const char *)src->addr + at, src->device,
-				 n);
-		if (ret == 0)
-			ret = to->copy((char *)dst->addr + at, dst->device, room, HMEM_NO_DEVICE,
-				       n);
+		ret = piece(arg, (char *)dst + at, (const char *)src + at, n, room);
+		done += n;
 	}
-	free(room);
+	free(own);
 	return ret;
+}
+
+/* Between two interfaces. */
+struct bounce {
+	const struct hmem_ops *to, *from;
+	int dst_device, src_device;
+};
+
+static int bounce_piece(const void *arg, char *dst, const char *src, size_t len, void *room)
+{
+	const struct bounce *b = arg;
+	int ret = b->from->copy(room, HMEM_NO_DEVICE, src, b->src_device, len);
+
+	return ret ? ret : b->to->copy(dst, b->dst_device, room, HMEM_NO_DEVICE, len);
+}
+
+static int bounce(const struct hmem_place *dst, const struct hmem_place *src, size_t len)
+{
+	struct bounce b = { hmem_get(dst->iface), hmem_get(src->iface), dst->device, src->device };
+
+	if (!b.from || !b.to)
+		return -FI_ENODEV;
+	return hmem_copy_pieces(dst->addr, src->addr, len, NULL, 0, bounce_piece, &b);
 }
 
 /* Device and host, checked: the interface to ask, NULL for the way through the host. */

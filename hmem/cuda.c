@@ -10,6 +10,8 @@
 #include <rdma/fi_errno.h>
 
 #include "core/base/dl.h"
+#include "core/base/range.h"
+#include "hmem/known.h"
 
 struct cuda_driver cu;
 
@@ -26,56 +28,51 @@ static const char *error_name(cu_result result)
 	return cu.error_name && cu.error_name(result, &name) == CU_OK && name ? name : "?";
 }
 
-static const struct {
-	cu_result result;
-	int code;
-	const char *cause;
-} causes[] = {
-	{ CU_INVALID_VALUE, -FI_EINVAL,
+static const struct hmem_failure failures[] = {
+	{ CU_INVALID_VALUE, -FI_EINVAL, NULL,
 	  "the address or length is not what the driver takes; was the memory freed?" },
-	{ CU_OUT_OF_MEMORY, -FI_ENOMEM, "the device or the host has no memory left" },
-	{ CU_NOT_INITIALIZED, -FI_EIO, "the driver was not started" },
-	{ CU_DEINITIALIZED, -FI_EIO,
+	{ CU_OUT_OF_MEMORY, -FI_ENOMEM, NULL, "the device or the host has no memory left" },
+	{ CU_NOT_INITIALIZED, -FI_EIO, NULL, "the driver was not started" },
+	{ CU_DEINITIALIZED, -FI_EIO, NULL,
 	  "the driver is shutting down, as it does when a program ends" },
-	{ CU_STUB_LIBRARY, -FI_EIO,
+	{ CU_STUB_LIBRARY, -FI_EIO, NULL,
 	  "this libcuda.so.1 is the toolkit's stub; the driver's own must come first" },
-	{ CU_NO_DEVICE, -FI_ENODEV,
+	{ CU_NO_DEVICE, -FI_ENODEV, NULL,
 	  "no GPU: is the kernel module loaded, and does CUDA_VISIBLE_DEVICES name one?" },
-	{ CU_INVALID_DEVICE, -FI_ENODEV, "no such device" },
-	{ CU_INVALID_CONTEXT, -FI_EIO, "the context is gone; was the device reset?" },
-	{ CU_CONTEXT_IS_DESTROYED, -FI_EIO, "the context is gone; was the device reset?" },
-	{ CU_ILLEGAL_ADDRESS, -FI_EFAULT,
+	{ CU_INVALID_DEVICE, -FI_ENODEV, NULL, "no such device" },
+	{ CU_INVALID_CONTEXT, -FI_EIO, NULL, "the context is gone; was the device reset?" },
+	{ CU_CONTEXT_IS_DESTROYED, -FI_EIO, NULL, "the context is gone; was the device reset?" },
+	{ CU_ILLEGAL_ADDRESS, -FI_EFAULT, NULL,
 	  "the device cannot reach the address; freed, or mapped without access for it?" },
-	{ CU_ALREADY_REGISTERED, -FI_EALREADY, "the memory is registered with the driver already" },
-	{ CU_NOT_REGISTERED, -FI_EINVAL, "the memory is not registered with the driver" },
-	{ CU_NOT_PERMITTED, -FI_EPERM, "the driver does not permit it" },
-	{ CU_NOT_SUPPORTED, -FI_EOPNOTSUPP, "the device or driver cannot do it for this memory" },
-	{ CU_DRIVER_MISMATCH, -FI_EIO, "the kernel module and libcuda.so.1 are of two versions" },
-	{ CU_UNKNOWN, -FI_EIO, "often a device that is lost: see the kernel's log for Xid lines" },
+	{ CU_ALREADY_REGISTERED, -FI_EALREADY, NULL,
+	  "the memory is registered with the driver already" },
+	{ CU_NOT_REGISTERED, -FI_EINVAL, NULL, "the memory is not registered with the driver" },
+	{ CU_NOT_PERMITTED, -FI_EPERM, NULL, "the driver does not permit it" },
+	{ CU_NOT_SUPPORTED, -FI_EOPNOTSUPP, NULL,
+	  "the device or driver cannot do it for this memory" },
+	{ CU_DRIVER_MISMATCH, -FI_EIO, NULL,
+	  "the kernel module and libcuda.so.1 are of two versions" },
+	{ CU_UNKNOWN, -FI_EIO, NULL,
+	  "often a device that is lost: see the kernel's log for Xid lines" },
 };
 
 static const char *error_cause(cu_result result)
 {
+	const struct hmem_failure *failure =
+		hmem_failure_of(failures, count_of(failures), (int)result);
 	const char *text = NULL;
 
-	for (size_t i = 0; i < sizeof(causes) / sizeof(causes[0]); i++)
-		if (causes[i].result == result)
-			return causes[i].cause;
+	if (failure)
+		return failure->text;
 	return cu.error_text && cu.error_text(result, &text) == CU_OK && text
 		       ? text
 		       : "an error this library does not know";
 }
 
-static int error_code(cu_result result)
-{
-	for (size_t i = 0; i < sizeof(causes) / sizeof(causes[0]); i++)
-		if (causes[i].result == result)
-			return causes[i].code;
-	return -FI_EIO;
-}
-
 int cuda_failed(cu_result result, const char *call, const char *about, ...)
 {
+	const struct hmem_failure *failure =
+		hmem_failure_of(failures, count_of(failures), (int)result);
 	char text[160];
 	va_list args;
 
@@ -84,7 +81,7 @@ int cuda_failed(cu_result result, const char *call, const char *about, ...)
 	va_end(args);
 	HM_WARN(FI_LOG_MR, "%s, %s: %s (%u): %s", call, text, error_name(result), result,
 		error_cause(result));
-	return error_code(result);
+	return failure ? failure->ret : -FI_EIO;
 }
 
 /* ---- start ---- */

@@ -13,8 +13,6 @@
 
 #include <rdma/fi_errno.h>
 
-#define PIECE ((size_t)256 << 10)
-
 /* A copy, with its devices looked up: device is where the stream is. */
 struct transfer {
 	struct cuda_device *device,
@@ -106,37 +104,19 @@ static int copy_now(const struct transfer *t)
 
 /* ---- ranges that overlap ---- */
 
-static bool overlapping(const struct transfer *t)
+/* The driver has no order for them. */
+static int copy_piece(const void *arg, char *dst, const char *src, size_t len, void *room)
 {
-	return t->dst < t->src + t->len && t->src < t->dst + t->len;
-}
+	const struct transfer *whole = arg;
+	struct transfer out = {
+		.device = whole->device, .dst = (uintptr_t)room, .src = (uintptr_t)src, .len = len
+	};
+	struct transfer back = {
+		.device = whole->device, .dst = (uintptr_t)dst, .src = (uintptr_t)room, .len = len
+	};
+	int ret = copy_now(&out);
 
-/* The driver has no order for them: through the host, from the end that is overwritten last. */
-static int copy_overlapping(const struct transfer *t)
-{
-	size_t size = t->len < PIECE ? t->len : PIECE, left = t->len;
-	char *room = malloc(size);
-	int ret = room ? 0 : -FI_ENOMEM;
-
-	if (!room)
-		HM_WARN(FI_LOG_MR, "no memory for a copy between ranges that overlap");
-	while (ret == 0 && left > 0) {
-		size_t n = left < size ? left : size;
-		size_t at = t->dst > t->src ? left - n : t->len - left;
-		struct transfer out = {
-			.device = t->device, .dst = (uintptr_t)room, .src = t->src + at, .len = n
-		};
-		struct transfer back = {
-			.device = t->device, .dst = t->dst + at, .src = (uintptr_t)room, .len = n
-		};
-
-		ret = copy_now(&out);
-		if (ret == 0)
-			ret = copy_now(&back);
-		left -= n;
-	}
-	free(room);
-	return ret;
+	return ret ? ret : copy_now(&back);
 }
 
 int cuda_copy(void *dst, int dst_device, const void *src, int src_device, size_t len)
@@ -146,7 +126,9 @@ int cuda_copy(void *dst, int dst_device, const void *src, int src_device, size_t
 
 	if (ret != 0 || len == 0 || dst == src)
 		return ret;
-	return overlapping(&t) ? copy_overlapping(&t) : copy_now(&t);
+	return hmem_overlap(dst, src, len)
+		       ? hmem_copy_pieces(dst, src, len, NULL, 0, copy_piece, &t)
+		       : copy_now(&t);
 }
 
 /* ---- copies under way ---- */
@@ -199,7 +181,7 @@ int cuda_copy_start(void *dst, int dst_device, const void *src, int src_device, 
 	}
 	u->device = t.device;
 	/* what overlaps, or is nothing, is done at once and leaves no event */
-	if (overlapping(&t) || len == 0)
+	if (hmem_overlap(dst, src, len) || len == 0)
 		ret = cuda_copy(dst, dst_device, src, src_device, len);
 	else
 		ret = start_work(&t, &u->event);

@@ -181,6 +181,15 @@ int hmem_copy_start(const struct hmem_place *dst, const struct hmem_place *src, 
 /* 0: done, job is gone; -FI_EAGAIN: not yet (never with wait); else it failed, and job is gone. */
 int hmem_copy_end(struct hmem_job *job, bool wait);
 
+/*
+ * For interfaces: a copy in pieces that go through room, of size bytes; NULL: host memory made for it.  From
+ * the end that an overlap of both ranges allows.  The first error of a piece, or -FI_ENOMEM with a log line.
+ */
+typedef int hmem_piece_fn(const void *arg, char *dst, const char *src, size_t len, void *room);
+int hmem_copy_pieces(void *dst, const void *src, size_t len, void *room, size_t size,
+		     hmem_piece_fn *piece, const void *arg);
+bool hmem_overlap(const void *a, const void *b, size_t len);
+
 /* ---- dma-bufs ---- */
 
 #define HMEM_EXPORT_PCIE                                                                           \

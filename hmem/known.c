@@ -69,11 +69,28 @@ int hmem_known_take(struct hmem_known *known, const void *base, struct hmem_know
 	else
 		entry = NULL;
 	pthread_mutex_unlock(&known->lock);
-	if (!entry)
-		return -FI_ENOENT;
+	if (!entry) {
+		HM_WARN(FI_LOG_MR, "%p was not made or registered here, or is given back already",
+			base);
+		return -FI_EINVAL;
+	}
 	*piece = entry->piece;
 	free(entry);
 	return 0;
+}
+
+int hmem_span(const struct hmem_memory *memory, const void *addr, size_t len, uint64_t unit,
+	      const char *call, struct hmem_span *span)
+{
+	uint64_t want = memory->range_known ? memory->len : len;
+
+	span->base = memory->range_known ? memory->base : (uintptr_t)addr;
+	span->len = (want + unit - 1) & ~(unit - 1);
+	if (span->base % unit == 0 && span->len > 0)
+		return 0;
+	HM_WARN(FI_LOG_MR, "%p, +%zu: %s wants multiples of %lu", addr, len, call,
+		(unsigned long)unit);
+	return -FI_EINVAL;
 }
 
 bool hmem_host_reads(const void *addr)
@@ -88,15 +105,21 @@ bool hmem_host_reads(const void *addr)
 	return errno != EFAULT && msync((void *)page, 1, MS_ASYNC) == 0;
 }
 
+const struct hmem_failure *hmem_failure_of(const struct hmem_failure *failures, size_t count,
+					   int code)
+{
+	for (size_t i = 0; i < count; i++)
+		if (failures[i].code == code)
+			return &failures[i];
+	return NULL;
+}
+
 int hmem_failed(const struct hmem_failure *failures, size_t count,
 		const struct hmem_failure *unknown, const char *call, int code)
 {
-	const struct hmem_failure *failure = failures, *end = failures + count;
+	const struct hmem_failure *failure = hmem_failure_of(failures, count, code);
 
-	while (failure < end && failure->code != code)
-		failure++;
-	if (failure == end)
-		failure = unknown;
+	failure = failure ? failure : unknown;
 	HM_WARN(FI_LOG_MR, "%s: %s (%d): %s", call, failure->name, code, failure->text);
 	return failure->ret;
 }

@@ -29,8 +29,7 @@
  * What an export's address and length are multiples of: "a non-aligned VA will fail", and "Neuron
  * allocated memory is always aligned" (from AWS's people in public threads), to 4 KiB in their samples.
  */
-#define UNIT   4096u
-#define BOUNCE (256u << 10)
+#define UNIT 4096u
 
 struct nrt_calls nrt;
 
@@ -275,24 +274,12 @@ static int write_device(void *to, const void *from, size_t len)
 	return code == NRT_OK ? 0 : neuron_failed("nrt_memcpy_to_device", code);
 }
 
-/* From the end that an overlap allows. */
-static int through_host(char *dst, const char *src, size_t len)
+static int through_host(const void *arg, char *dst, const char *src, size_t len, void *room)
 {
-	size_t size = len < BOUNCE ? len : BOUNCE;
-	char *room = malloc(size);
-	int ret = room ? 0 : -FI_ENOMEM;
+	int ret = read_device(room, src, len);
 
-	for (size_t done = 0; ret == 0 && done < len;) {
-		size_t n = len - done < size ? len - done : size;
-		size_t at = (uintptr_t)dst > (uintptr_t)src ? len - done - n : done;
-
-		ret = read_device(room, src + at, n);
-		if (ret == 0)
-			ret = write_device(dst + at, room, n);
-		done += n;
-	}
-	free(room);
-	return ret;
+	(void)arg;
+	return ret ? ret : write_device(dst, room, len);
 }
 
 static int between_devices(void *dst, const void *src, size_t len)
@@ -304,7 +291,7 @@ static int between_devices(void *dst, const void *src, size_t len)
 	if (!nrt.tensor_copy || hmem_known_find(&known, src, &from) != 0 ||
 	    hmem_known_find(&known, dst, &to) != 0 || !from.handle || !to.handle ||
 	    from.place != to.place || from.handle == to.handle)
-		return through_host(dst, src, len);
+		return hmem_copy_pieces(dst, src, len, NULL, 0, through_host, NULL);
 	code = nrt.tensor_copy(from.handle, (uintptr_t)src - from.facts.base, to.handle,
 			       (uintptr_t)dst - to.facts.base, len);
 	return code == NRT_OK ? 0 : neuron_failed("nrt_tensor_copy", code);
@@ -357,21 +344,16 @@ static bool interior(uint64_t addr, uint64_t len)
 static int export_start(const struct hmem_memory *memory, const void *addr, size_t len,
 			uint32_t flags, struct hmem_export *out)
 {
-	uint64_t base = memory->range_known ? memory->base : (uintptr_t)addr;
-	uint64_t want = memory->range_known ? memory->len : len;
-	int fd, ret;
+	struct hmem_span span;
+	int fd, ret = hmem_span(memory, addr, len, UNIT, "nrt_get_dmabuf_fd", &span);
 
 	(void)flags;
-	want = (want + UNIT - 1) & ~(uint64_t)(UNIT - 1);
-	if (base % UNIT != 0 || want == 0) {
-		HM_WARN(FI_LOG_MR, "%p, +%zu: nrt_get_dmabuf_fd wants multiples of %u", addr, len,
-			UNIT);
-		return -FI_EINVAL;
-	}
-	ret = export_range(base, want, memory->range_known, &fd);
+	if (ret == 0)
+		ret = export_range(span.base, span.len, memory->range_known, &fd);
 	if (ret != 0)
 		return ret;
-	if (!memory->range_known && lseek(fd, 0, SEEK_END) != (off_t)want && interior(base, want)) {
+	if (!memory->range_known && lseek(fd, 0, SEEK_END) != (off_t)span.len &&
+	    interior(span.base, span.len)) {
 		HM_WARN(FI_LOG_MR,
 			"%p is inside other device memory, and nrt_get_dmabuf_fd does not tell "
 			"where",
@@ -380,7 +362,7 @@ static int export_start(const struct hmem_memory *memory, const void *addr, size
 		return -FI_EINVAL;
 	}
 	fcntl(fd, F_SETFD, FD_CLOEXEC);
-	*out = (struct hmem_export){ .fd = fd, .offset = (uintptr_t)addr - base };
+	*out = (struct hmem_export){ .fd = fd, .offset = (uintptr_t)addr - span.base };
 	return 0;
 }
 
@@ -504,12 +486,11 @@ static int free_memory(int device, void *addr, enum hmem_alloc how)
 {
 	struct nrt_tensor_opaque *tensor;
 	struct hmem_known_piece piece;
+	int ret = hmem_known_take(&known, addr, &piece);
 
 	(void)device, (void)how;
-	if (hmem_known_take(&known, addr, &piece) != 0) {
-		HM_WARN(FI_LOG_MR, "%p was not allocated here, or is freed already", addr);
-		return -FI_EINVAL;
-	}
+	if (ret != 0)
+		return ret;
 	tensor = piece.handle;
 	nrt.tensor_free(&tensor);
 	return 0;

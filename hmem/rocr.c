@@ -16,6 +16,8 @@
 
 #include "core/base/dl.h"
 #include "core/base/log.h"
+#include "core/base/range.h"
+#include "hmem/known.h"
 
 struct rocr_api rocr_api;
 struct rocr_world rocr_world;
@@ -28,24 +30,20 @@ static const struct hm_dl_symbol symbols[] = { ROCR_FUNCTIONS(REQUIRED)
 
 /* ---- errors ---- */
 
-static const struct {
-	rocr_status status;
-	int error;
-	const char *meaning;
-} failures[] = {
-	{ ROCR_ERROR_OUT_OF_RESOURCES, -FI_ENOMEM,
+static const struct hmem_failure failures[] = {
+	{ ROCR_ERROR_OUT_OF_RESOURCES, -FI_ENOMEM, NULL,
 	  "memory, file descriptors or the limit of locked memory are used up, or /dev/kfd cannot "
 	  "be "
 	  "opened (groups render and video)" },
-	{ ROCR_ERROR_INVALID_ALLOCATION, -FI_EINVAL,
+	{ ROCR_ERROR_INVALID_ALLOCATION, -FI_EINVAL, NULL,
 	  "the memory was freed, or the range is not inside one allocation" },
-	{ ROCR_ERROR_INVALID_AGENT, -FI_EOPNOTSUPP,
+	{ ROCR_ERROR_INVALID_AGENT, -FI_EOPNOTSUPP, NULL,
 	  "this device cannot do it, or is hidden by ROCR_VISIBLE_DEVICES" },
-	{ ROCR_ERROR_INVALID_ARGUMENT, -FI_EINVAL,
+	{ ROCR_ERROR_INVALID_ARGUMENT, -FI_EINVAL, NULL,
 	  "memory that this call does not take, or a runtime older than the call" },
-	{ ROCR_ERROR_NOT_INITIALIZED, -FI_EIO,
+	{ ROCR_ERROR_NOT_INITIALIZED, -FI_EIO, NULL,
 	  "the program called hsa_shut_down more often than hsa_init" },
-	{ ROCR_ERROR, -FI_EIO, "the kernel's driver refused; dmesg may tell why" },
+	{ ROCR_ERROR, -FI_EIO, NULL, "the kernel's driver refused; dmesg may tell why" },
 };
 
 const char *rocr_status_text(rocr_status status, char text[160])
@@ -60,17 +58,19 @@ const char *rocr_status_text(rocr_status status, char text[160])
 
 int rocr_result(rocr_status status, const char *call)
 {
+	static const struct hmem_failure unknown = {
+		0, -FI_EIO, NULL, "the device or its driver failed; dmesg may tell why"
+	};
+	const struct hmem_failure *failure =
+		hmem_failure_of(failures, count_of(failures), (int)status);
 	char text[160];
-	size_t i = 0;
 
 	if (status == ROCR_SUCCESS)
 		return 0;
-	while (i < count_of(failures) && failures[i].status != status)
-		i++;
+	failure = failure ? failure : &unknown;
 	HM_WARN(FI_LOG_CORE, "rocr: %s: %s: %s", call, rocr_status_text(status, text),
-		i < count_of(failures) ? failures[i].meaning
-				       : "the device or its driver failed; dmesg may tell why");
-	return i < count_of(failures) ? failures[i].error : -FI_EIO;
+		failure->text);
+	return failure->ret;
 }
 
 /* ---- agents and pools ---- */

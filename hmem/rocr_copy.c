@@ -139,33 +139,30 @@ static int engine_copy(struct end dst, struct end src, size_t len, rocr_signal s
 
 /* ---- through our own host memory ---- */
 
-static int staged_piece(struct end dst, struct end src, size_t len, const struct slot *slot)
+struct staging {
+	int dst_device, src_device;
+	rocr_signal signal;
+};
+
+static int staged_piece(const void *arg, char *dst, const char *src, size_t len, void *through)
 {
-	struct end room = { slot->room, HMEM_NO_DEVICE };
-	int ret = src.device == HMEM_NO_DEVICE ? hm_guard_copy(room.addr, src.addr, len)
-					       : engine_copy(room, src, len, slot->signal);
+	const struct staging *s = arg;
+	struct end room = { through, HMEM_NO_DEVICE };
+	struct end from = { (char *)(uintptr_t)src, s->src_device }, to = { dst, s->dst_device };
+	int ret = from.device == HMEM_NO_DEVICE ? hm_guard_copy(room.addr, src, len)
+						: engine_copy(room, from, len, s->signal);
 
 	if (ret != 0)
 		return ret;
-	return dst.device == HMEM_NO_DEVICE ? hm_guard_copy(dst.addr, room.addr, len)
-					    : engine_copy(dst, room, len, slot->signal);
+	return to.device == HMEM_NO_DEVICE ? hm_guard_copy(dst, room.addr, len)
+					   : engine_copy(to, room, len, s->signal);
 }
 
 static int staged(struct end dst, struct end src, size_t len, const struct slot *slot)
 {
-	bool backward = (uintptr_t)dst.addr > (uintptr_t)src.addr;
-	int ret = 0;
+	struct staging s = { dst.device, src.device, slot->signal };
 
-	for (size_t done = 0; ret == 0 && done < len;) {
-		size_t part = len - done < PIECE ? len - done : PIECE;
-		size_t at = backward ? len - done - part : done;
-		struct end to = { dst.addr + at, dst.device };
-		struct end from = { src.addr + at, src.device };
-
-		ret = staged_piece(to, from, part, slot);
-		done += part;
-	}
-	return ret;
+	return hmem_copy_pieces(dst.addr, src.addr, len, slot->room, PIECE, staged_piece, &s);
 }
 
 /* ---- what an engine reaches ---- */

@@ -352,19 +352,14 @@ static int export_failed(const char *call, int code, const void *addr, size_t le
 static int export_start(const struct hmem_memory *memory, const void *addr, size_t len,
 			uint32_t flags, struct hmem_export *out)
 {
-	uint64_t base = memory->range_known ? memory->base : (uintptr_t)addr;
-	uint64_t want = memory->range_known ? memory->len : len;
 	const char *call = "synDeviceGetInfo";
 	struct syn_device_info info;
-	int fd = -ENODEV, ret;
+	struct hmem_span span;
+	int fd = -ENODEV, ret = hmem_span(memory, addr, len, UNIT, "the export", &span);
 
 	(void)flags;
-	want = (want + UNIT - 1) & ~(uint64_t)(UNIT - 1);
-	if (base % UNIT != 0) {
-		HM_WARN(FI_LOG_MR, "%p, +%zu: an export begins at a multiple of %u", addr, len,
-			UNIT);
-		return -FI_EINVAL;
-	}
+	if (ret != 0)
+		return ret;
 	ret = acquired((uint32_t)memory->device, &info);
 	if (ret != 0)
 		return ret == -FI_ENODEV ? export_failed(call, fd, addr, len) : ret;
@@ -372,21 +367,21 @@ static int export_start(const struct hmem_memory *memory, const void *addr, size
 		HM_WARN(FI_LOG_MR, "synapseai device %d: %s", memory->device, no_export(&info));
 		return -FI_EOPNOTSUPP;
 	}
-	if (export_range(&info, base, want, &fd, &call) != 0) {
+	if (export_range(&info, span.base, span.len, &fd, &call) != 0) {
 		ret = export_failed(call, fd, addr, len);
 		/* an address inside an allocation, perhaps */
 		return ret == -FI_EOPNOTSUPP && !memory->range_known ? -FI_EINVAL : ret;
 	}
 	/* on Gaudi a dma-buf is of an allocation, and no offset is told */
 	if (!memory->range_known && info.device_type == SYN_TYPE_GAUDI &&
-	    lseek(fd, 0, SEEK_END) != (off_t)want) {
+	    lseek(fd, 0, SEEK_END) != (off_t)span.len) {
 		HM_WARN(FI_LOG_MR, "%p may be inside other memory, and %s does not tell where",
 			addr, call);
 		close(fd);
 		return -FI_EINVAL;
 	}
 	fcntl(fd, F_SETFD, FD_CLOEXEC);
-	*out = (struct hmem_export){ .fd = fd, .offset = (uintptr_t)addr - base };
+	*out = (struct hmem_export){ .fd = fd, .offset = (uintptr_t)addr - span.base };
 	return 0;
 }
 
@@ -444,13 +439,11 @@ static int host_register(void *addr, size_t len)
 static int host_unregister(void *addr)
 {
 	struct hmem_known_piece piece;
+	int ret = hmem_known_take(&known, addr, &piece);
 
-	if (hmem_known_take(&known, addr, &piece) != 0) {
-		HM_WARN(FI_LOG_MR, "%p was not registered with SynapseAI", addr);
-		return -FI_EINVAL;
-	}
-	unmap((uint32_t)piece.place, addr);
-	return 0;
+	if (ret == 0)
+		unmap((uint32_t)piece.place, addr);
+	return ret;
 }
 
 /* ---- allocation ---- */
@@ -507,13 +500,11 @@ static int alloc(int device, size_t len, enum hmem_alloc how, void **addr)
 static int free_memory(int device, void *addr, enum hmem_alloc how)
 {
 	struct hmem_known_piece piece;
-	int ret;
+	int ret = hmem_known_take(&known, addr, &piece);
 
 	(void)device;
-	if (hmem_known_take(&known, addr, &piece) != 0) {
-		HM_WARN(FI_LOG_MR, "%p was not allocated here, or is freed already", addr);
-		return -FI_EINVAL;
-	}
+	if (ret != 0)
+		return ret;
 	ret = release(piece.place, piece.facts.base, how);
 	if (ret != 0)
 		hmem_known_add(&known, &piece); /* it is still there */

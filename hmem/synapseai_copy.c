@@ -118,58 +118,43 @@ static uint64_t address(const void *addr)
 	return (uintptr_t)addr;
 }
 
-/* A piece of at most ROOM bytes; a NULL lane: that end is host memory. */
-static int piece(struct lane *to, char *dst, struct lane *from, const char *src, size_t n)
-{
-	void *room = from ? from->room : to->room;
-	int ret = 0;
+/* A NULL lane: that end is host memory. */
+struct lanes {
+	struct lane *to, *from;
+};
 
-	if (from)
-		ret = run(from, address(room), address(src), n, SYN_DEVICE_TO_HOST);
-	else
-		ret = hm_guard_copy(room, src, n);
-	if (ret == 0 && to && room != to->room)
-		memcpy(to->room, room, n);
+/* room is that of the lane which the piece comes into. */
+static int piece(const void *arg, char *dst, const char *src, size_t n, void *room)
+{
+	const struct lanes *lanes = arg;
+	int ret = lanes->from ? run(lanes->from, address(room), address(src), n, SYN_DEVICE_TO_HOST)
+			      : hm_guard_copy(room, src, n);
+
 	if (ret != 0)
 		return ret;
-	return to ? run(to, address(dst), address(to->room), n, SYN_HOST_TO_DEVICE)
-		  : hm_guard_copy(dst, room, n);
-}
-
-static bool overlap(const char *a, const char *b, size_t len)
-{
-	return (uintptr_t)a - (uintptr_t)b < len || (uintptr_t)b - (uintptr_t)a < len;
-}
-
-/* From the end that an overlap allows. */
-static int pieces(struct lane *to, char *dst, struct lane *from, const char *src, size_t len)
-{
-	bool backward = overlap(dst, src, len) && (uintptr_t)dst > (uintptr_t)src;
-	int ret = 0;
-
-	for (size_t done = 0; ret == 0 && done < len;) {
-		size_t n = len - done < ROOM ? len - done : ROOM;
-		size_t at = backward ? len - done - n : done;
-
-		ret = piece(to, dst + at, from, src + at, n);
-		done += n;
-	}
-	return ret;
+	if (!lanes->to)
+		return hm_guard_copy(dst, room, n);
+	if (room != lanes->to->room)
+		memcpy(lanes->to->room, room, n);
+	return run(lanes->to, address(dst), address(lanes->to->room), n, SYN_HOST_TO_DEVICE);
 }
 
 int syn_copy(void *dst, int dst_device, const void *src, int src_device, size_t len)
 {
 	struct lane *to = NULL, *from = NULL;
+	struct lanes lanes;
 	int ret = dst_device != HMEM_NO_DEVICE ? take(dst_device, &to) : 0;
 
 	if (ret == 0 && src_device == dst_device)
 		from = to;
 	else if (ret == 0 && src_device != HMEM_NO_DEVICE)
 		ret = take(src_device, &from);
-	if (ret == 0 && from == to && !overlap(dst, src, len))
+	lanes = (struct lanes){ to, from };
+	if (ret == 0 && from == to && !hmem_overlap(dst, src, len))
 		ret = run(to, address(dst), address(src), len, SYN_DEVICE_TO_DEVICE);
 	else if (ret == 0)
-		ret = pieces(to, dst, from, src, len);
+		ret = hmem_copy_pieces(dst, src, len, from ? from->room : to->room, ROOM, piece,
+				       &lanes);
 	if (from && from != to)
 		put(from, ret);
 	if (to)

@@ -11,8 +11,7 @@
 #include "core/base/log.h"
 #include "hmem/ze.h"
 
-#define MOST_IDLE   8u
-#define BOUNCE_SIZE (256u << 10)
+#define MOST_IDLE 8u
 
 struct ze_lane {
 	struct ze_lane *next;
@@ -249,36 +248,12 @@ static bool reaches(const struct ends *ends)
 	return r == L0_SUCCESS && yes;
 }
 
-/* The vendor says nothing of a copy onto itself. */
-static bool overlap(const void *dst, const void *src, size_t len)
+static int by_host(const void *arg, char *dst, const char *src, size_t len, void *room)
 {
-	uintptr_t a = (uintptr_t)dst, b = (uintptr_t)src;
+	const struct ends *ends = arg;
+	int ret = copy_direct(ends->src ? ends->src : ends->dst, room, src, len);
 
-	return a < b ? b - a < len : a - b < len;
-}
-
-/* Piece by piece, from the end that is not overwritten first. */
-static int copy_by_host(const struct ends *ends, char *dst, const char *src, size_t len)
-{
-	size_t size = len < BOUNCE_SIZE ? len : BOUNCE_SIZE;
-	bool backward = (uintptr_t)dst > (uintptr_t)src;
-	char *room = malloc(size);
-	int ret = 0;
-
-	if (!room) {
-		HM_WARN(FI_LOG_CORE, "no memory for a copy through the host");
-		return -FI_ENOMEM;
-	}
-	for (size_t done = 0; ret == 0 && done < len; done += size) {
-		size_t n = len - done < size ? len - done : size;
-		size_t at = backward ? len - done - n : done;
-
-		ret = copy_direct(ends->src ? ends->src : ends->dst, room, src + at, n);
-		if (ret == 0)
-			ret = copy_direct(ends->dst ? ends->dst : ends->src, dst + at, room, n);
-	}
-	free(room);
-	return ret;
+	return ret ? ret : copy_direct(ends->dst ? ends->dst : ends->src, dst, room, len);
 }
 
 int ze_copy_start(void *dst, int dst_device, const void *src, int src_device, size_t len,
@@ -294,8 +269,9 @@ int ze_copy_start(void *dst, int dst_device, const void *src, int src_device, si
 		*event = DONE;
 		return 0;
 	}
-	if (overlap(dst, src, len) || !reaches(&ends)) {
-		ret = copy_by_host(&ends, dst, src, len);
+	/* the vendor says nothing of a copy onto itself */
+	if (hmem_overlap(dst, src, len) || !reaches(&ends)) {
+		ret = hmem_copy_pieces(dst, src, len, NULL, 0, by_host, &ends);
 		if (ret == 0)
 			*event = DONE;
 		return ret;

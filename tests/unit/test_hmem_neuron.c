@@ -111,26 +111,6 @@ static void flag_03_the_host_reaches_it(void **state)
 
 /* ---- exports ---- */
 
-static void fn_07_own_memory_with_its_offset(void **state)
-{
-	char *addr = own_on(0, 192 * KIB);
-	struct hmem_memory memory = judged(addr, 192 * KIB);
-	struct hmem_export exported;
-	unsigned char *bytes = malloc(192 * KIB);
-
-	(void)state;
-	pattern(bytes, 192 * KIB, 5);
-	assert_int_equal(hooks->poke(addr, bytes, 192 * KIB), 0);
-	for (size_t at = 0; at < 192 * KIB; at += 68 * KIB) {
-		assert_int_equal(ops->export_start(&memory, addr + at, 4096, 0, &exported), 0);
-		assert_int_equal(exported.offset, at);
-		check_export(&exported, addr + at, 4096);
-		ops->export_end(&exported);
-	}
-	free(bytes);
-	drop_own(0, addr);
-}
-
 static void fn_10_interior_of_others_is_refused(void **state)
 {
 	struct made made = made_on(0, 128 * KIB);
@@ -155,18 +135,6 @@ static void fn_10_interior_of_others_is_refused(void **state)
 	assert_int_equal(ops->export_start(&memory, (char *)made.addr + 8, 4096, 0, &exported),
 			 -FI_EINVAL);
 	check_baseline(before);
-	maker->drop(&made);
-}
-
-static void fn_01_a_thousand_exports(void **state)
-{
-	struct made made = made_on(1, 64 * KIB);
-	void *own = own_on(0, 64 * KIB);
-
-	(void)state;
-	export_a_thousand_times(made.addr, 64 * KIB);
-	export_a_thousand_times(own, 64 * KIB);
-	drop_own(0, own);
 	maker->drop(&made);
 }
 
@@ -275,12 +243,6 @@ static void fn_15_no_descriptor_to_look_with(void **state)
 
 /* ---- */
 
-static void copies(void **state)
-{
-	(void)state;
-	copy_everywhere();
-}
-
 static void every_call_fails_once(void **state)
 {
 	/* asked where a wrong answer does no harm, and calls that have no answer */
@@ -292,12 +254,6 @@ static void every_call_fails_once(void **state)
 	(void)state;
 	fail_each(NRT_CODE_RESOURCE, other_core);
 	fail_each(NRT_CODE_FAILURE, silent);
-}
-
-static void two_threads(void **state)
-{
-	(void)state;
-	use_from_two_threads();
 }
 
 static void no_address_for_device_memory(void **state)

@@ -140,26 +140,6 @@ static void fn_19_own_memory(void **state)
 
 /* ---- exports ---- */
 
-static void fn_07_own_memory_with_its_offset(void **state)
-{
-	char *addr = own_on(0, 192 * KIB);
-	struct hmem_memory memory = judged(addr, 192 * KIB);
-	struct hmem_export exported;
-	unsigned char *bytes = malloc(192 * KIB);
-
-	(void)state;
-	pattern(bytes, 192 * KIB, 5);
-	assert_int_equal(hooks->poke(addr, bytes, 192 * KIB), 0);
-	for (size_t at = 0; at < 192 * KIB; at += 68 * KIB) {
-		assert_int_equal(ops->export_start(&memory, addr + at, 4096, 0, &exported), 0);
-		assert_int_equal(exported.offset, at);
-		check_export(&exported, addr + at, 4096);
-		ops->export_end(&exported);
-	}
-	free(bytes);
-	drop_own(0, addr);
-}
-
 static void fn_10_interior_that_is_refused(void **state)
 {
 	struct made made = made_on(0, 128 * KIB);
@@ -185,18 +165,6 @@ static void fn_10_interior_that_is_refused(void **state)
 	ops->export_end(&exported);
 	unsetenv("EMU_SYNAPSEAI");
 	check_baseline(before);
-	maker->drop(&made);
-}
-
-static void fn_01_a_thousand_exports(void **state)
-{
-	struct made made = made_on(1, 64 * KIB);
-	void *own = own_on(0, 64 * KIB);
-
-	(void)state;
-	export_a_thousand_times(made.addr, 64 * KIB);
-	export_a_thousand_times(own, 64 * KIB);
-	drop_own(0, own);
 	maker->drop(&made);
 }
 
@@ -258,12 +226,6 @@ static void host_memory_is_mapped_for_all_devices(void **state)
 
 /* ---- */
 
-static void copies(void **state)
-{
-	(void)state;
-	copy_everywhere();
-}
-
 static void every_call_fails_once(void **state)
 {
 	/* without them a device has no name and no address */
@@ -294,12 +256,6 @@ static void copies_fail_while_they_are_set_up(void **state)
 		assert_int_equal(ops->copy(own, 0, host, HMEM_NO_DEVICE, 64), 0);
 	}
 	drop_own(0, own);
-}
-
-static void two_threads(void **state)
-{
-	(void)state;
-	use_from_two_threads();
 }
 
 int main(int argc, char **argv)

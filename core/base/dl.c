@@ -6,33 +6,48 @@
 
 #include <rdma/fi_errno.h>
 
+struct hm_dl_loader hm_dl_loader = { dlopen, dlsym, dlclose };
+
 static void *find(void *library, const struct hm_dl_symbol *symbol)
 {
-	void *found = dlsym(library, symbol->name);
+	void *found = hm_dl_loader.symbol(library, symbol->name);
 
-	return found || !symbol->other ? found : dlsym(library, symbol->other);
+	return found || !symbol->other ? found : hm_dl_loader.symbol(library, symbol->other);
 }
 
-int hm_dl_load(const char *file, const struct hm_dl_symbol *symbols, size_t count, char *reason,
-	       size_t size)
+void hm_dl_close(void *library, const struct hm_dl_symbol *symbols, size_t count)
 {
-	void *library = dlopen(file, RTLD_NOW | RTLD_LOCAL);
+	while (count-- > 0)
+		*symbols[count].slot = NULL;
+	hm_dl_loader.close(library);
+}
+
+void *hm_dl_open(const char *file, const struct hm_dl_symbol *symbols, size_t count, char *reason,
+		 size_t size)
+{
+	void *library = hm_dl_loader.open(file, RTLD_NOW | RTLD_LOCAL);
 
 	if (!library) {
-		snprintf(reason, size, "%s", dlerror());
-		return -FI_ENOSYS;
+		const char *why = dlerror();
+
+		snprintf(reason, size, "%s", why ? why : file);
+		return NULL;
 	}
 	for (size_t i = 0; i < count; i++) {
 		*symbols[i].slot = find(library, &symbols[i]);
 		if (*symbols[i].slot || symbols[i].optional)
 			continue;
 		snprintf(reason, size, "%s has no %s", file, symbols[i].name);
-		while (i-- > 0)
-			*symbols[i].slot = NULL;
-		dlclose(library);
-		return -FI_ENOSYS;
+		hm_dl_close(library, symbols, i);
+		return NULL;
 	}
-	return 0;
+	return library;
+}
+
+int hm_dl_load(const char *file, const struct hm_dl_symbol *symbols, size_t count, char *reason,
+	       size_t size)
+{
+	return hm_dl_open(file, symbols, count, reason, size) ? 0 : -FI_ENOSYS;
 }
 
 char *hm_dl_path(const void *function, char *path, size_t size)

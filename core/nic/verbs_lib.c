@@ -2,29 +2,29 @@
 /* libibverbs and librdmacm, loaded at run time. */
 #include "core/nic/verbs_lib.h"
 
-#include <dlfcn.h>
 #include <errno.h>
 #include <pthread.h>
 #include <string.h>
 
 #include <rdma/fi_errno.h>
 
+#include "core/base/dl.h"
 #include "core/base/log.h"
 #include "core/nic/verbs_sysfs.h"
 
 struct verbs_lib verbs;
 struct cm_lib cm;
-struct verbs_loader verbs_loader = { dlopen, dlsym, dlclose };
 
-struct symbol {
-	void **slot;
-	const char *name;
+#define VERBS_SYMBOL(name) { "ibv_" #name, (void **)&verbs.name, NULL, 0 },
+#define CM_SYMBOL(name)	   { "rdma_" #name, (void **)&cm.name, NULL, 0 },
+static const struct hm_dl_symbol verbs_symbols[] = {
+	/* older libraries lack these */
+	{ "ibv_reg_dmabuf_mr", (void **)&verbs.reg_dmabuf_mr, NULL, 1 },
+	{ "ibv_is_fork_initialized", (void **)&verbs.is_fork_initialized, NULL, 1 },
+	{ "_ibv_query_gid_ex", (void **)&verbs.query_gid_ex, NULL, 1 },
+	VERBS_FUNCTIONS(VERBS_SYMBOL)
 };
-
-#define VERBS_SYMBOL(name) { (void **)&verbs.name, "ibv_" #name },
-#define CM_SYMBOL(name)	   { (void **)&cm.name, "rdma_" #name },
-static const struct symbol verbs_symbols[] = { VERBS_FUNCTIONS(VERBS_SYMBOL) };
-static const struct symbol cm_symbols[] = { CM_FUNCTIONS(CM_SYMBOL) };
+static const struct hm_dl_symbol cm_symbols[] = { CM_FUNCTIONS(CM_SYMBOL) };
 
 /* ---- stand-ins for what older libraries lack ---- */
 
@@ -71,36 +71,8 @@ static int gid_from_table(struct ibv_context *context, uint32_t port, uint32_t i
 
 /* ---- loading ---- */
 
-/* All of them or none: *library NULL again. */
-static int load_table(const char *file, const struct symbol *symbols, size_t count, void **library)
+static void fill_optional(void)
 {
-	/* local: providers are linked to libibverbs themselves, and a program's own copy stays its own */
-	*library = verbs_loader.open(file, RTLD_NOW | RTLD_LOCAL);
-	if (!*library) {
-		HM_INFO(FI_LOG_CORE, "no RDMA devices are looked for: %s", dlerror());
-		return -FI_ENOSYS;
-	}
-	for (size_t i = 0; i < count; i++) {
-		*symbols[i].slot = verbs_loader.symbol(*library, symbols[i].name);
-		if (*symbols[i].slot)
-			continue;
-		HM_INFO(FI_LOG_CORE, "no RDMA devices are looked for: %s lacks %s", file,
-			symbols[i].name);
-		while (i-- > 0)
-			*symbols[i].slot = NULL;
-		verbs_loader.close(*library);
-		*library = NULL;
-		return -FI_ENOSYS;
-	}
-	return 0;
-}
-
-static void load_optional(void *library)
-{
-	*(void **)&verbs.reg_dmabuf_mr = verbs_loader.symbol(library, "ibv_reg_dmabuf_mr");
-	*(void **)&verbs.is_fork_initialized =
-		verbs_loader.symbol(library, "ibv_is_fork_initialized");
-	*(void **)&verbs.query_gid_ex = verbs_loader.symbol(library, "_ibv_query_gid_ex");
 	if (!verbs.reg_dmabuf_mr)
 		verbs.reg_dmabuf_mr = no_dmabuf;
 	if (!verbs.is_fork_initialized)
@@ -118,22 +90,25 @@ static void count_fork(void)
 
 static int load_result;
 
+/* Local: providers are linked to libibverbs themselves, and a program's own copy stays its own. */
 static void load(void)
 {
-	void *ibverbs, *rdmacm;
+	char reason[256] = "";
+	void *ibverbs = hm_dl_open("libibverbs.so.1", verbs_symbols, count_of(verbs_symbols),
+				   reason, sizeof(reason));
+	void *rdmacm = ibverbs ? hm_dl_open("librdmacm.so.1", cm_symbols, count_of(cm_symbols),
+					    reason, sizeof(reason))
+			       : NULL;
 
-	load_result =
-		load_table("libibverbs.so.1", verbs_symbols, count_of(verbs_symbols), &ibverbs);
-	if (load_result)
-		return;
-	load_result = load_table("librdmacm.so.1", cm_symbols, count_of(cm_symbols), &rdmacm);
-	if (load_result) {
-		memset(&verbs, 0, sizeof(verbs));
-		verbs_loader.close(ibverbs);
+	if (!rdmacm) {
+		HM_INFO(FI_LOG_CORE, "no RDMA devices are looked for: %s", reason);
+		if (ibverbs)
+			hm_dl_close(ibverbs, verbs_symbols, count_of(verbs_symbols));
+		load_result = -FI_ENOSYS;
 		return;
 	}
 	pthread_atfork(NULL, NULL, count_fork);
-	load_optional(ibverbs); /* both stay: device lists and contexts belong to them */
+	fill_optional(); /* both stay: device lists and contexts belong to them */
 }
 
 int verbs_lib_load(void)

@@ -94,14 +94,6 @@ struct cm_lib {
 extern struct verbs_lib verbs;
 extern struct cm_lib cm;
 
-/* How libraries are loaded: dlopen(3), dlsym(3), dlclose(3); a test puts its own here before the load. */
-struct verbs_loader {
-	void *(*open)(const char *file, int flags);
-	void *(*symbol)(void *library, const char *name);
-	int (*close)(void *library);
-};
-extern struct verbs_loader verbs_loader;
-
 /* How many forks lie between the process that loaded the libraries and this one. */
 extern _Atomic unsigned int verbs_forks;
 

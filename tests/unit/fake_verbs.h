@@ -19,6 +19,7 @@
 #include <infiniband/verbs.h>
 #include <rdma/rdma_cma.h>
 
+#include "core/base/dl.h"
 #include "core/nic/verbs_lib.h"
 
 #define FAKE_DEVICES 3
@@ -123,7 +124,7 @@ static inline void fake_device_init(int index, const char *name)
 static inline void fake_init(void)
 {
 	memset(&fake, 0, sizeof(fake));
-	verbs_loader = (struct verbs_loader){ fake_dlopen, fake_dlsym, fake_dlclose };
+	hm_dl_loader = (struct hm_dl_loader){ fake_dlopen, fake_dlsym, fake_dlclose };
 	fake_device_init(0, "fake0");
 	fake.devices = 1;
 	fake.fork = IBV_FORK_UNNEEDED;

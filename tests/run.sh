@@ -409,7 +409,7 @@ run_all()
 	step clang unit fault
 	valgrind_step
 	step asan unit conformance fault stress -- $layout
-	[ -n "$soak" ] || export HMREG_STRESS_SECONDS=10
+	[ -n "$soak" ] || export HMREG_STRESS_SECONDS=7
 	step tsan stress -- $layout
 	step fuzz fuzz -- $layout
 	vm_step

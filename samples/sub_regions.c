@@ -78,7 +78,7 @@ static int expect(struct peer *p, uint64_t rights, const char *when)
 {
 	for (int write = 0; write < 2; write++) {
 		uint64_t needed = write ? FI_REMOTE_WRITE : FI_REMOTE_READ;
-		int refused, ret = attempt(p, write, &refused);
+		int refused = 0, ret = attempt(p, write, &refused);
 
 		if (ret)
 			return ret;

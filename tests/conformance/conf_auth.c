@@ -411,6 +411,8 @@ static void attr_04_region_key(struct conf *c)
 	auth_reaches(&s.r, second);
 	s.r.region = region_with(second, s.memory, &one);
 	auth_refused(&s.r, second, s.memory, HMREG_AUTH_KEY);
+	s.r.region = conf_reg(second, s.memory, AUTH_LEN, CONF_ALL); /* the domain's key */
+	auth_refused(&s.r, second, s.memory, HMREG_AUTH_KEY);
 }
 
 /* In a domain without a key, a region with one is out of reach for those without. */

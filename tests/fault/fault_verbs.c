@@ -266,6 +266,11 @@ static struct failing failing[] = {
 	{ "ibv_create_srq", ENOMEM, false },
 	{ "ibv_destroy_srq", EBUSY, false },
 	{ "ibv_post_srq_recv", ENOMEM, false },
+	{ "ibv_alloc_mw", ENOMEM, false },
+	{ "ibv_alloc_mw", ENOMEM, true },
+	{ "ibv_bind_mw", ENOMEM, false },
+	{ "ibv_bind_mw", EIO, true },
+	{ "ibv_dealloc_mw", EBUSY, false },
 };
 #define GROUP "fault_verbs"
 #endif

@@ -37,7 +37,7 @@ static struct fid_cq *tx, *rx;
 static struct fid_cntr *cntr;
 static struct fid_ep *a, *b;
 static fi_addr_t to_b = FI_ADDR_NOTAVAIL;
-static struct fid_mr *from_mr, *to_mr, *long_mr, *pieces_mr, *file_mr;
+static struct fid_mr *from_mr, *to_mr, *long_mr, *pieces_mr, *file_mr, *sub_mr;
 static uint8_t *from, *to;
 static int file = -1;
 static bool zero, gone;
@@ -243,6 +243,17 @@ static int reg_file(void)
 	return fi_mr_regattr(domain, &attr, FI_MR_DMABUF, &file_mr);
 }
 
+/* Windows into each part of the long one. */
+static int reg_sub(void)
+{
+	struct iovec iov = { to, LONG - PAGE };
+	struct fi_mr_attr attr = {
+		.mr_iov = &iov, .iov_count = 1, .access = ALL, .base_mr = long_mr
+	};
+
+	return fi_mr_regattr(domain, &attr, 0, &sub_mr);
+}
+
 static void open_all(void)
 {
 	if (!step("fi_getinfo", get_info))
@@ -254,7 +265,7 @@ static void open_all(void)
 		return;
 	(void)(step("register", reg_from) && step("register the target", reg_to) &&
 	       step("register parts", reg_long) && step("register pieces", reg_pieces) &&
-	       step("register a dma-buf", reg_file));
+	       step("register a sub-MR", reg_sub) && step("register a dma-buf", reg_file));
 	if (step("fi_endpoint a", open_a))
 		(void)step("fi_enable a", enable_a);
 	if (step("fi_endpoint b", open_b) && step("fi_enable b", enable_b))
@@ -413,6 +424,17 @@ static int write_parts(void)
 		      &context, LONG);
 }
 
+static int write_sub(void)
+{
+	char context;
+
+	paint(LONG);
+	return finish(tx,
+		      POST(fi_write(a, from, LONG - PAGE, fi_mr_desc(from_mr), to_b, target(to),
+				    fi_mr_key(sub_mr), &context)),
+		      &context, LONG - PAGE);
+}
+
 static int read_parts(void)
 {
 	char context;
@@ -480,15 +502,16 @@ static int add(void)
 
 static void use_all(void)
 {
-	static int (*const run[])(void) = { write_desc, send_short,  send_long,	 send_delivered,
-					    send_early, write_parts, read_parts, write_data,
-					    inject,	add };
+	static int (*const run[])(void) = { write_desc, send_short,  send_long, send_delivered,
+					    send_early, write_parts, write_sub, read_parts,
+					    write_data, inject,	     add };
 	static const char *const name[] = { "write",
 					    "message",
 					    "long message",
 					    "message, delivered",
 					    "message before its receive",
 					    "write to parts",
+					    "write to a sub-MR",
 					    "read from parts",
 					    "write with data",
 					    "injected write",
@@ -520,6 +543,7 @@ static void close_one(const char *name, void *object)
 static void close_all(void)
 {
 	close_one("close pieces", pieces_mr);
+	close_one("close a sub-MR", sub_mr);
 	close_one("close parts", long_mr);
 	close_one("close a dma-buf", file_mr);
 	close_one("close the target", to_mr);

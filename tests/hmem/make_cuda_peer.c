@@ -3,6 +3,7 @@
 
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -96,10 +97,15 @@ static cu_result ask(const struct request *request, struct reply *reply)
 
 cu_result cuda_peer_alloc(int ordinal, size_t len, cu_ptr *theirs, struct cu_ipc_handle *handle)
 {
-	struct request request = { .ordinal = ordinal, .len = len };
+	struct request request;
 	struct reply reply;
-	cu_result result = ask(&request, &reply);
+	cu_result result;
 
+	memset(&request, 0,
+	       sizeof(request)); /* with what is between its members: all of it is sent */
+	request.ordinal = ordinal;
+	request.len = len;
+	result = ask(&request, &reply);
 	if (result == CU_OK) {
 		*theirs = reply.theirs;
 		*handle = reply.handle;
@@ -109,8 +115,11 @@ cu_result cuda_peer_alloc(int ordinal, size_t len, cu_ptr *theirs, struct cu_ipc
 
 cu_result cuda_peer_free(int ordinal, cu_ptr theirs)
 {
-	struct request request = { .ordinal = ordinal, .theirs = theirs };
+	struct request request;
 	struct reply reply;
 
+	memset(&request, 0, sizeof(request));
+	request.ordinal = ordinal;
+	request.theirs = theirs;
 	return ask(&request, &reply);
 }

@@ -194,8 +194,7 @@ struct hmreg_region_info {
 /* One verbs region behind a memory region. */
 struct hmreg_verbs_part {
 	size_t size;
-	struct ibv_mr
-		*mr; /* the library's; valid until the region is closed; of a window: its base's */
+	struct ibv_mr *mr; /* the library's, until the region is closed; of a window: its base's */
 	uint32_t lkey, rkey;
 	uint64_t iova;	 /* what a work request calls its first byte */
 	uint64_t offset; /* of its first byte in the whole region */

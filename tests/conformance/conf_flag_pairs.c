@@ -391,7 +391,7 @@ static void all_pairs(struct conf *c, enum memory memory)
 	}
 }
 
-static void api_05_flag_03_flag_06_pairs_on_host_memory(struct conf *c)
+static void api_05_flag_03_flag_04_flag_06_pairs_on_host(struct conf *c)
 {
 	all_pairs(c, HOST);
 }
@@ -412,7 +412,7 @@ static void api_05_flag_05_pairs_on_a_file_with_a_base(struct conf *c)
 }
 
 static const struct conf_case cases[] = {
-	CONF(api_05_flag_03_flag_06_pairs_on_host_memory),
+	CONF(api_05_flag_03_flag_04_flag_06_pairs_on_host),
 	CONF(api_05_flag_05_sub_02_pairs_on_a_part),
 	CONF(api_05_flag_05_attr_08_pairs_on_a_file),
 	CONF(api_05_flag_05_pairs_on_a_file_with_a_base),

@@ -153,7 +153,7 @@ profiles()
 		tr '|' ' ' | awk '{ line = $1; for (i = 2; i <= NF; i++) line = line " FI_MR_" $i; print line }' \
 		>"$scratch/code"
 	awk -F'|' '
-	/^## / { on = ($0 == "## The three profiles") }
+	/^## / { on = ($0 == "## The four profiles") }
 	on && /^\| `sw-/ {
 		gsub(/[` ]/, "", $2)
 		line = $2
@@ -162,6 +162,10 @@ profiles()
 		text = $3
 		if (text ~ /those four/)
 			text = known["sw-verbs"] text
+		if ($2 == "sw-strict")
+			known[$2] = text
+		if (text ~ /each that hints offer/) # and the tool offers every one
+			text = known["sw-strict"]
 		while (match(text, /FI_MR_[A-Z_]+/)) {
 			line = line " " substr(text, RSTART, RLENGTH)
 			text = substr(text, RSTART + RLENGTH)

@@ -368,7 +368,8 @@ int hm_mr_bind_cntr(struct hm_mr *mr, struct nic_domain *owner_domain, struct ni
 		HM_WARN(FI_LOG_MR, "counter and region are of different domains");
 		return -FI_EINVAL;
 	}
-	if ((mr->region.domain->mr_mode & FI_MR_RMA_EVENT) && is_enabled(mr)) {
+	/* fi_mr(3): where regions are enabled by a call, all is bound to them before it */
+	if ((mr->region.domain->mr_mode & (FI_MR_RMA_EVENT | FI_MR_ENDPOINT)) && is_enabled(mr)) {
 		HM_WARN(FI_LOG_MR, "the region is enabled, too late to bind a counter");
 		return -FI_EOPBADSTATE;
 	}

@@ -561,12 +561,30 @@ static void api_20_completions_log_nothing(struct conf *c)
 	conf_log_expect(0, NULL, "reading an error", __FILE__, __LINE__);
 }
 
+/* ---- API-12, API-14 ---- */
+
+/* "Any resource bindings to the MR must be done prior to enabling the MR": a counter's as well. */
+static void api_12_api_14_counter_before_enabling(struct conf *c)
+{
+	struct conf_end *end = conf_open(c, &(struct conf_opts){ .caps = EVENT_CAPS });
+	uint8_t *buf = conf_alloc(c, 64);
+	struct conf_region *region = conf_reg_raw(end, buf, 64, CONF_ALL);
+	struct fid_cntr *cntr = open_cntr(end, FI_CNTR_EVENTS_COMP);
+
+	assert_ok(fi_mr_bind(region->mr, &end->ep->fid, 0));
+	assert_ok(fi_mr_enable(region->mr));
+	assert_refused_with(fi_mr_bind(region->mr, &cntr->fid, FI_REMOTE_WRITE), -FI_EOPBADSTATE,
+			    "too late");
+	assert_ok(fi_close(&cntr->fid)); /* it is not held */
+}
+
 static const struct conf_case cases[] = {
 	CONF(api_12_counter_counts_remote_writes),
 	CONF(api_12_bind_rules),
 	CONF_NEED(api_12_api_14_rma_event_mode, FI_MR_RMA_EVENT),
 	CONF_NEED(api_13_api_14_endpoint_mode, FI_MR_ENDPOINT),
 	CONF_WITHOUT(api_13_api_14_not_needed, FI_MR_ENDPOINT),
+	CONF_NEED(api_12_api_14_counter_before_enabling, FI_MR_ENDPOINT),
 	CONF(api_18_event_for_each_registration),
 	CONF(api_18_more_events_than_asked_for),
 	CONF(api_18_region_is_written_before_its_event),

@@ -306,7 +306,7 @@ int hm_mr_domain_init(struct hm_mr_domain *domain)
 {
 	const struct nic_domain *nic = domain->nic;
 	size_t capacity = nic->port->max_mr_count;
-	int ret = nic->mr_mode & FI_MR_RAW ? hm_raw_init(domain) : 0;
+	int ret = hm_raw_init(domain);
 
 	if (ret != 0)
 		return ret;

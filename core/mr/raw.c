@@ -7,7 +7,11 @@
  *   14..15 a check sum, so that a damaged key is told from a foreign one
  *
  * Other domains' raw keys are their 8-byte keys.  Mapping a 16-byte key gives a number that is good
- * in this domain only; mapping an 8-byte key gives the key itself, counted until it is unmapped.
+ * in this domain only; mapping an 8-byte key gives the key itself.  Either is counted: who maps a key that
+ * is mapped gets the same number, which is good until it was unmapped as often.
+ *
+ * The table of mapped keys is indexed by the 8-byte key, or by a number that the domain makes of a 16-byte
+ * one: it is different in each domain, so that no peer can choose keys whose places are taken.
  */
 #include <endian.h>
 #include <string.h>
@@ -47,13 +51,13 @@ int hm_raw_init(struct hm_mr_domain *domain)
 	return -FI_EIO;
 }
 
-/* SipHash-2-4 of the handle under the domain's seed: who sees keys learns nothing of the next one. */
-uint64_t hm_raw_secret(const struct hm_mr_domain *domain, uint64_t handle)
+/* SipHash-2-4 of a number under the domain's seed: who sees some results learns nothing of the next one. */
+static uint64_t keyed_hash(const struct hm_mr_domain *domain, uint64_t number)
 {
 	uint64_t k0 = domain->raw_seed[0], k1 = domain->raw_seed[1];
 	uint64_t v[4] = { k0 ^ UINT64_C(0x736f6d6570736575), k1 ^ UINT64_C(0x646f72616e646f6d),
 			  k0 ^ UINT64_C(0x6c7967656e657261), k1 ^ UINT64_C(0x7465646279746573) };
-	const uint64_t words[] = { handle, UINT64_C(8) << 56 };
+	const uint64_t words[] = { number, UINT64_C(8) << 56 };
 
 	for (unsigned i = 0; i < 2; i++) {
 		v[3] ^= words[i];
@@ -64,7 +68,12 @@ uint64_t hm_raw_secret(const struct hm_mr_domain *domain, uint64_t handle)
 	v[2] ^= 0xff;
 	for (unsigned i = 0; i < 4; i++)
 		sip_round(v);
-	return (v[0] ^ v[1] ^ v[2] ^ v[3]) & ((UINT64_C(1) << SECRET_BITS) - 1);
+	return v[0] ^ v[1] ^ v[2] ^ v[3];
+}
+
+uint64_t hm_raw_secret(const struct hm_mr_domain *domain, uint64_t handle)
+{
+	return keyed_hash(domain, handle) & ((UINT64_C(1) << SECRET_BITS) - 1);
 }
 
 static uint64_t check_sum(uint64_t handle, uint64_t secret)
@@ -129,22 +138,39 @@ static int new_mapping(struct hm_mr_domain *domain, const uint64_t *key,
 	return 0;
 }
 
+/* map_lock held, so that a mapping that is found stays. */
 static int map_wide(struct hm_mr_domain *domain, const struct fi_mr_map_raw *map)
 {
 	struct nic_mapped_key *mapped;
-	uint64_t key[2], secret;
+	struct hm_key_node *node;
+	uint64_t key[2], handle, secret, place;
 	int ret;
 
 	memcpy(key, map->raw_key, sizeof(key));
+	handle = le64toh(key[0]);
 	secret = le64toh(key[1]) & ((UINT64_C(1) << SECRET_BITS) - 1);
-	if (check_sum(le64toh(key[0]), secret) != le64toh(key[1]) >> SECRET_BITS) {
+	if (check_sum(handle, secret) != le64toh(key[1]) >> SECRET_BITS) {
 		HM_WARN(FI_LOG_MR, "malformed raw key");
 		return -FI_EINVAL;
 	}
-	ret = new_mapping(domain, NULL, &mapped);
+	place = keyed_hash(domain, handle ^ rotate(secret, 17) ^ rotate(map->base_addr, 34));
+	node = hm_key_find(&domain->mapped, place);
+	if (node) {
+		mapped = mapped_of(node);
+		hm_key_release(node);
+		if (mapped->wide && mapped->handle == handle && mapped->secret == secret &&
+		    mapped->base_addr == map->base_addr) {
+			mapped->uses++;
+			*map->key = hm_key_handle(node);
+			return 0;
+		}
+	}
+	/* by chance another key has the place: then this mapping is not found again, but works */
+	ret = new_mapping(domain, node ? NULL : &place, &mapped);
 	if (ret != 0)
 		return ret;
-	mapped->handle = le64toh(key[0]);
+	mapped->wide = true;
+	mapped->handle = handle;
 	mapped->secret = secret;
 	mapped->base_addr = map->base_addr;
 	*map->key = hm_key_handle(&mapped->node);
@@ -152,7 +178,7 @@ static int map_wide(struct hm_mr_domain *domain, const struct fi_mr_map_raw *map
 	return 0;
 }
 
-/* map_lock held, so that a mapping that is found stays. */
+/* Likewise. */
 static int map_narrow(struct hm_mr_domain *domain, const struct fi_mr_map_raw *map)
 {
 	struct nic_mapped_key *mapped;
@@ -168,14 +194,19 @@ static int map_narrow(struct hm_mr_domain *domain, const struct fi_mr_map_raw *m
 	}
 	node = hm_key_find(&domain->mapped, key);
 	if (node) {
-		mapped_of(node)->uses++;
 		hm_key_release(node);
+		if (mapped_of(node)->wide) {
+			HM_WARN(FI_LOG_MR, "the place of this key is taken by chance");
+			return -FI_ENOKEY;
+		}
+		mapped_of(node)->uses++;
 		*map->key = key;
 		return 0;
 	}
 	ret = new_mapping(domain, &key, &mapped);
 	if (ret != 0)
 		return ret;
+	mapped->wide = false;
 	mapped->handle = 0; /* leads to no region, should somebody guess the element's handle */
 	hm_key_publish(&mapped->node);
 	*map->key = key;
@@ -194,16 +225,31 @@ int hm_mr_map_raw(struct hm_mr_domain *domain, const struct fi_mr_map_raw *map)
 		HM_WARN(FI_LOG_MR, "flags are 0x%lx and must be 0", (unsigned long)map->flags);
 		return -FI_EBADFLAGS;
 	}
-	if (map->key_size == NIC_RAW_KEY_SIZE)
-		return map_wide(domain, map);
-	if (map->key_size != sizeof(uint64_t)) {
+	if (map->key_size != NIC_RAW_KEY_SIZE && map->key_size != sizeof(uint64_t)) {
 		HM_WARN(FI_LOG_MR, "a raw key of %zu bytes; they have 8 or 16", map->key_size);
 		return -FI_EINVAL;
 	}
 	pthread_mutex_lock(&domain->map_lock);
-	ret = map_narrow(domain, map);
+	ret = map->key_size == NIC_RAW_KEY_SIZE ? map_wide(domain, map) : map_narrow(domain, map);
 	pthread_mutex_unlock(&domain->map_lock);
 	return ret;
+}
+
+/* The mapping that key was given out for, referenced, or NULL.  map_lock held. */
+static struct hm_key_node *find_mapping(struct hm_mr_domain *domain, uint64_t key)
+{
+	struct hm_key_node *node = hm_key_find(&domain->mapped, key);
+
+	if (node && !mapped_of(node)->wide)
+		return node;
+	if (node) /* a 16-byte key's place, which nobody was told */
+		hm_key_release(node);
+	node = hm_key_acquire(&domain->mapped, key);
+	if (node && !mapped_of(node)->wide) { /* nor an 8-byte key's handle */
+		hm_key_release(node);
+		node = NULL;
+	}
+	return node;
 }
 
 int hm_mr_unmap_key(struct hm_mr_domain *domain, const uint64_t *key)
@@ -216,15 +262,7 @@ int hm_mr_unmap_key(struct hm_mr_domain *domain, const uint64_t *key)
 		return -FI_EINVAL;
 	}
 	pthread_mutex_lock(&domain->map_lock);
-	node = hm_key_find(&domain->mapped, *key);
-	if (!node) {
-		node = hm_key_acquire(&domain->mapped, *key);
-		/* an 8-byte key's element has a handle as well, but nobody was given it */
-		if (node && node->indexed) {
-			hm_key_release(node);
-			node = NULL;
-		}
-	}
+	node = find_mapping(domain, *key);
 	if (node) {
 		last = --mapped_of(node)->uses == 0;
 		hm_key_release(node);

@@ -187,6 +187,7 @@ struct nic_mapped_key {
 	uint64_t secret;
 	uint64_t base_addr; /* as the region's owner told it */
 	uint32_t uses;	    /* map calls not yet unmapped; protected by the domain's map lock */
+	bool wide;	    /* of a 16-byte key: what was given out is the node's handle */
 };
 
 /* ---- endpoints ---- */

@@ -66,6 +66,7 @@ static void api_11_map_any_raw_key(struct conf *c)
 	assert_ok(fi_mr_raw_attr(l.remote->mr, &base, raw, &size, 0));
 	for (size_t i = 0; i < count_of(key); i++) {
 		assert_ok(fi_mr_map_raw(l.a->domain, base, raw, size, &key[i], 0));
+		assert_int_equal(key[i], key[0]); /* one mapping, counted */
 		l.key = key[i];
 		conf_works(&l);
 	}
@@ -75,7 +76,40 @@ static void api_11_map_any_raw_key(struct conf *c)
 		conf_works(&l);
 		assert_ok(fi_mr_unmap_key(l.a->domain, key[i]));
 	}
+	for (; l.remote->maps > 0; l.remote->maps--) { /* the link's own, which is the same */
+		conf_works(&l);
+		assert_ok(fi_mr_unmap_key(l.a->domain, key[0]));
+	}
 	assert_refused(fi_mr_unmap_key(l.a->domain, key[0]), -FI_EINVAL);
+}
+
+/* Told with another base address it is another key; a key that comes back has another number. */
+static void api_11_mapped_keys_are_told_apart(struct conf *c)
+{
+	struct conf_link l;
+	uint8_t raw[64];
+	size_t size = sizeof(raw);
+	uint64_t base, key, other, again;
+
+	conf_link(c, NULL, 64, &l);
+	assert_ok(fi_mr_raw_attr(l.remote->mr, &base, raw, &size, 0));
+	assert_ok(fi_mr_map_raw(l.a->domain, base + 4096, raw, size, &other, 0));
+	assert_int_not_equal(other, l.key);
+	conf_works(&l);
+	assert_ok(fi_mr_unmap_key(l.a->domain, other));
+	assert_refused(fi_mr_unmap_key(l.a->domain, other), -FI_EINVAL);
+	assert_ok(fi_mr_map_raw(l.a->domain, base, raw, size, &key, 0));
+	assert_int_equal(key, l.key);
+	assert_ok(fi_mr_unmap_key(l.a->domain, key));
+	assert_ok(fi_mr_unmap_key(l.a->domain, key));
+	l.remote->maps = 0;
+	assert_ok(fi_mr_map_raw(l.a->domain, base, raw, size, &again, 0));
+	assert_int_not_equal(again, key);
+	assert_ok(fi_write(l.a->ep, l.src, 8, l.local->desc, l.to, l.remote->addr, key, c));
+	conf_failed(l.a->tx, c, FI_EKEYREJECTED, HMREG_KEY_NOT_MAPPED);
+	l.key = again;
+	conf_works(&l);
+	assert_ok(fi_mr_unmap_key(l.a->domain, again));
 }
 
 static void api_11_malformed_raw_keys(struct conf *c)
@@ -233,6 +267,7 @@ static const struct conf_case cases[] = {
 	CONF(api_10_raw_attr),
 	CONF(api_11_map_any_raw_key),
 	CONF(api_11_malformed_raw_keys),
+	CONF_NEED(api_11_mapped_keys_are_told_apart, FI_MR_RAW),
 	CONF_NEED(api_11_unmapped_key_is_refused, FI_MR_RAW),
 	CONF_NEED(api_11_forged_key_is_refused, FI_MR_RAW),
 	CONF(api_17_raw_descriptor),

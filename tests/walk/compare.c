@@ -74,6 +74,10 @@ static bool check_outputs(struct walk_runner *r)
 		if (e->gives_key && r->result.key != e->key)
 			return walk_differs(r, "the mapped key is 0x%lx, not 0x%lx",
 					    (unsigned long)r->result.key, (unsigned long)e->key);
+		if (e->key_again && r->result.key != r->world.map_key[e->slot])
+			return walk_differs(r, "the key was mapped as 0x%lx before, now as 0x%lx",
+					    (unsigned long)r->world.map_key[e->slot],
+					    (unsigned long)r->result.key);
 		r->world.map_key[e->slot] = r->result.key;
 		return true;
 	case WALK_RAW_ATTR:

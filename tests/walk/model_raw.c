@@ -49,6 +49,21 @@ static int find_narrow(const struct model *m, int domain, uint64_t number)
 	return WALK_NONE;
 }
 
+/* The mapping of the same 16-byte key. */
+static int find_wide(const struct model *m, const struct walk_call *c)
+{
+	for (int i = 0; i < WALK_MAPS; i++) {
+		const struct model_map *map = &m->map[i];
+
+		if (map->live && map->wide && map->domain == c->domain && map->mr == c->mr &&
+		    map->mr_id == m->mr[c->mr].id &&
+		    map->bad_base == (c->raw == WALK_RAW_BAD_BASE) &&
+		    map->forged == (c->raw == WALK_RAW_TAMPERED))
+			return i;
+	}
+	return WALK_NONE;
+}
+
 int model_find_map(const struct model *m, int domain, int slot)
 {
 	const struct model_map *map = &m->map[slot];
@@ -63,12 +78,13 @@ static void map_it(struct model *m, const struct walk_call *c)
 	const struct model_mr *mr = &m->mr[c->mr];
 	bool narrow = c->raw == WALK_RAW_NARROW || !mr->raw;
 	uint64_t number = narrow ? narrow_number(m, c) : 0;
-	int found = narrow ? find_narrow(m, c->domain, number) : WALK_NONE;
+	int found = narrow ? find_narrow(m, c->domain, number) : find_wide(m, c);
 	struct model_map *map = &m->map[found == WALK_NONE ? c->map : found];
 
 	m->e->slot = found == WALK_NONE ? c->map : found;
 	m->e->gives_key = narrow;
 	m->e->key = number;
+	m->e->key_again = !narrow && found != WALK_NONE;
 	if (found != WALK_NONE) {
 		map->uses++;
 		return;

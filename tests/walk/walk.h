@@ -246,6 +246,7 @@ struct walk_expect {
 	bool undefined; /* what is in these ranges now is not told */
 	bool either;	/* success is possible as well: raw keys with a lucky change */
 	bool gives_key; /* the region's key is this number */
+	bool key_again; /* a mapping that was there, of a 16-byte key: the number is as before */
 	uint64_t key, size, base;
 	int slot; /* where the mapped key stands */
 	bool event;

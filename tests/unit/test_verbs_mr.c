@@ -16,6 +16,18 @@
 
 static struct stub_region r;
 
+/* As core does before it calls the NIC. */
+static void prepare(struct stub_region *at, uint64_t base, uint64_t len, uint64_t rights)
+{
+	at->region.domain = &stub_domain.domain;
+	at->region.base = base;
+	at->region.len = len;
+	at->region.access = (uint32_t)rights;
+	at->region.ext = NULL;
+	at->region.parent = NULL;
+	atomic_store(&at->region.state, NIC_REGION_ENABLED);
+}
+
 /* Register [addr, +len) as core would. */
 static int reg(struct stub_region *at, uint64_t addr, uint64_t len, uint64_t rights, uint64_t flags)
 {
@@ -24,11 +36,7 @@ static int reg(struct stub_region *at, uint64_t addr, uint64_t len, uint64_t rig
 		.iov = &iov, .iov_count = 1, .access = rights, .flags = flags
 	};
 
-	at->region.domain = &stub_domain.domain;
-	at->region.base = addr;
-	at->region.len = len;
-	at->region.access = (uint32_t)rights;
-	at->region.ext = NULL;
+	prepare(at, addr, len, rights);
 	return verbs_region_register(&at->region, &req);
 }
 
@@ -41,11 +49,7 @@ static int reg_dmabuf(struct stub_region *at, struct fi_mr_dmabuf dmabuf, uint64
 					  .flags = FI_MR_DMABUF,
 					  .dmabuf = &dmabuf };
 
-	at->region.domain = &stub_domain.domain;
-	at->region.base = (uintptr_t)iov.iov_base;
-	at->region.len = iov.iov_len;
-	at->region.access = (uint32_t)rights;
-	at->region.ext = NULL;
+	prepare(at, (uintptr_t)iov.iov_base, iov.iov_len, rights);
 	return verbs_region_register(&at->region, &req);
 }
 

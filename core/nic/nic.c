@@ -224,10 +224,16 @@ bool nic_region_on_host(const struct nic_region *region, uint64_t addr)
 
 	if (!ext || !ext->places)
 		return true;
-	for (size_t i = 0; ext->iov && i < ext->iov_count; i++)
+	/* a dma-buf has its pages, and so have parts of one, wherever they are mapped */
+	if (atomic_load_explicit(&((struct nic_region *)region)->state, memory_order_relaxed) &
+	    NIC_REGION_IMPORTED)
+		return false;
+	if (!ext->iov) /* the host's where it is a part of several owners' memory */
+		return ext->places[0].iface == FI_HMEM_SYSTEM;
+	for (size_t i = 0; i < ext->iov_count; i++)
 		if (addr - (uintptr_t)ext->iov[i].iov_base < ext->iov[i].iov_len)
 			return ext->places[i].iface == FI_HMEM_SYSTEM;
-	return false; /* all of it is one device's, or a dma-buf */
+	return false;
 }
 
 /* access 0 at registration: the NIC may read the memory for this side's own operations, no more. */

@@ -166,6 +166,37 @@ static void sub_01_sub_05_of_a_dmabuf(struct conf *c)
 	munmap(map, 3 * LEN);
 }
 
+/* It has its pages, and what is at the program's addresses is nothing to parts of it either. */
+static void api_15_sub_01_refresh_of_parts_of_a_dmabuf(struct conf *c)
+{
+	struct conf_region *base, *sub;
+	struct emu_verbs_counts counts;
+	struct conf_end *end;
+	int fd;
+
+	conf_need_caps(c, CONF_CAPS | FI_HMEM);
+	if (!c->profile->at_once && !device_counts(&counts))
+		conf_skip(c, "the kernel takes no file for a dma-buf");
+	end = conf_open(c, &(struct conf_opts){ .caps = CONF_CAPS | FI_HMEM });
+	fd = a_file(3 * LEN, O_RDWR);
+	base = reg_file(end, fd, 0, 3 * LEN, CONF_ALL);
+	for (size_t parts = 1; parts <= 2 && parts <= end->info->domain_attr->mr_iov_limit;
+	     parts++) {
+		struct iovec part[2] = { { (void *)(uintptr_t)(2 * LEN), 100 },
+					 { (void *)(uintptr_t)100, LEN } };
+		struct fi_mr_attr attr = {
+			.mr_iov = part, .iov_count = parts, .access = CONF_ALL, .base_mr = base->mr
+		};
+
+		sub = conf_regattr(end, &attr, 0);
+		assert_ok(fi_mr_refresh(sub->mr, part, parts, 0));
+		assert_ok(fi_mr_refresh(sub->mr, NULL, 0, 0));
+		conf_drop_region(sub);
+	}
+	conf_drop_region(base);
+	close(fd);
+}
+
 /* A dma-buf that can be read alone gives no right to write, whoever asks. */
 static void sub_01_of_a_read_only_dmabuf(struct conf *c)
 {
@@ -335,6 +366,7 @@ static const struct conf_case cases[] = {
 	CONF(sub_02_attributes_of_the_base_count),
 	CONF(sub_02_interface_without_it),
 	CONF(sub_01_sub_05_of_a_dmabuf),
+	CONF(api_15_sub_01_refresh_of_parts_of_a_dmabuf),
 	CONF(sub_01_of_a_read_only_dmabuf),
 	CONF(sub_02_flags_about_memory),
 	CONF(flag_05_sub_01_no_dmabuf_with_a_base),

@@ -233,9 +233,20 @@ static void api_15_host_segments_of_a_mixed_region(void **state)
 	assert_refused(sw_nic_ops.region_refresh(&region, iov, 1), -FI_EFAULT);
 	assert_true(nic_region_on_host(&region, (uintptr_t)memory + 7));
 	assert_false(nic_region_on_host(&region, 0x500000000000));
-	/* a device's or a dma-buf as a whole */
+	/* one of them alone, as a sub-MR */
 	ext = (struct nic_region_ext){ .iov_count = 1, .places = &places[2] };
+	assert_true(nic_region_on_host(&region, (uintptr_t)gone));
+	assert_refused(sw_nic_ops.region_refresh(&region, iov, 1), -FI_EFAULT);
+	ext.places = &places[1];
+	assert_false(nic_region_on_host(&region, 0x500000000000));
+	/* a dma-buf, and parts of one: it has its pages */
+	atomic_store(&region.state, NIC_REGION_IMPORTED);
+	ext.places = &places[2];
 	assert_false(nic_region_on_host(&region, (uintptr_t)gone));
+	assert_int_equal(sw_nic_ops.region_refresh(&region, iov, 1), 0);
+	ext = (struct nic_region_ext){ .iov_count = 3, .iov = iov, .places = places };
+	assert_false(nic_region_on_host(&region, (uintptr_t)gone));
+	assert_int_equal(sw_nic_ops.region_refresh(&region, iov, 3), 0);
 	munmap(gone, page);
 }
 

@@ -57,6 +57,8 @@ int verbs_region_check(const struct verbs_domain *domain);
 int verbs_window_open(const struct verbs_source *source, struct verbs_part *part);
 /* Its key is dead when this returns 0.  As verbs_part_deregister. */
 int verbs_window_close(const struct verbs_source *source, struct verbs_part *part);
+/* The same of a window that nobody was told of: what the driver refuses to end now ends with the domain. */
+void verbs_window_abandon(const struct verbs_source *source, struct verbs_part *part);
 /* Would the interior of a window that begins at addr be too long for a plain key? */
 bool verbs_window_is_deep(const struct verbs_source *source, uint64_t addr);
 /* As many windows for sub-MRs of the region as can be had of these. */

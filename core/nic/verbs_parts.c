@@ -136,6 +136,18 @@ static struct verbs_source source_at(const struct verbs_source *source, const st
 	return here;
 }
 
+/* A part of a region that does not come about: what the driver refuses to end now ends with the domain. */
+static void abandon(const struct verbs_source *source, struct verbs_part *part)
+{
+	if (part->mw) {
+		verbs_window_abandon(source, part);
+		return;
+	}
+	verbs_end(source->domain, VERBS_KIND_MR, part->mr, NULL, 0);
+	part->mr = NULL;
+	atomic_fetch_sub_explicit(&source->domain->parts, 1, memory_order_relaxed);
+}
+
 /* Bring the planned parts into being, or none of them. */
 static int register_all(const struct verbs_source *source, const struct iovec *iov, size_t count,
 			struct verbs_parts *parts)
@@ -152,7 +164,7 @@ static int register_all(const struct verbs_source *source, const struct iovec *i
 
 		if (ret != 0) {
 			while (n-- > 0)
-				verbs_part_deregister(source, &parts->part[n]);
+				abandon(source, &parts->part[n]);
 			return ret;
 		}
 		if (part->addr < end)

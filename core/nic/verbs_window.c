@@ -31,6 +31,7 @@
 /* Windows that are not bound.  A ring, so that one that was given back is used again as late as can be. */
 struct verbs_pool {
 	size_t room, count, first;
+	size_t coming;	     /* places for windows that are being unbound */
 	struct ibv_mw *mw[]; /* owned */
 };
 
@@ -94,19 +95,32 @@ static struct ibv_mw *take(struct verbs_domain *domain, struct verbs_pool *pool)
 	return mw;
 }
 
-/* False: there is no room. */
-static bool give_back(struct verbs_domain *domain, struct verbs_pool *pool, struct ibv_mw *mw)
+/*
+ * A place for a window that is going to be given back: known before it is unbound, since one that then could
+ * neither be put there nor be ended would be a region without its key.  False: there is none.
+ */
+static bool take_place(struct verbs_domain *domain, struct verbs_pool *pool)
 {
 	bool room;
 
 	if (!pool)
 		return false;
 	pthread_mutex_lock(&domain->windows.lock);
-	room = pool->count < pool->room;
+	room = pool->count + pool->coming < pool->room;
 	if (room)
-		pool->mw[(pool->first + pool->count++) % pool->room] = mw;
+		pool->coming++;
 	pthread_mutex_unlock(&domain->windows.lock);
 	return room;
+}
+
+/* Into the place that was taken; NULL: it stays free. */
+static void give_back(struct verbs_domain *domain, struct verbs_pool *pool, struct ibv_mw *mw)
+{
+	pthread_mutex_lock(&domain->windows.lock);
+	pool->coming--;
+	if (mw)
+		pool->mw[(pool->first + pool->count++) % pool->room] = mw;
+	pthread_mutex_unlock(&domain->windows.lock);
 }
 
 static struct ibv_mw *allocate(struct verbs_domain *domain)
@@ -239,29 +253,57 @@ int verbs_window_open(const struct verbs_source *source, struct verbs_part *part
 	return ret;
 }
 
-int verbs_window_close(const struct verbs_source *source, struct verbs_part *part)
+/* Unbind, and keep it for the next one.  False: it is as it was. */
+static bool put_back(const struct verbs_source *source, const struct verbs_part *part)
 {
 	struct verbs_domain *domain = source->domain;
 	struct verbs_pool *pool = pool_of(source->base);
+	struct verbs_failure why;
+	int err;
+
+	if (!take_place(domain, pool))
+		return false;
+	err = bind_window(domain, part->mw, part, 0, 0, &why);
+	give_back(domain, pool, err ? NULL : part->mw);
+	return !err;
+}
+
+int verbs_window_close(const struct verbs_source *source, struct verbs_part *part)
+{
+	struct verbs_domain *domain = source->domain;
 	struct verbs_attempt attempt = { .domain = domain,
 					 .call = VERBS_CALL_DEALLOC_MW,
 					 .addr = (void *)(uintptr_t)part->addr,
 					 .len = part->len,
 					 .fd = -1 };
-	struct verbs_failure why;
 	int err;
 
-	if (pool && bind_window(domain, part->mw, part, 0, 0, &why) == 0 &&
-	    give_back(domain, pool, part->mw))
-		goto gone;
-	err = verbs_errno(ibv_dealloc_mw(part->mw));
-	if (err != 0 && !verbs_domain_lost(domain, err))
-		return verbs_cause(&attempt, err);
-	atomic_fetch_sub(&domain->windows.held, 1);
-gone:
+	if (!put_back(source, part)) {
+		err = verbs_errno(ibv_dealloc_mw(part->mw));
+		if (err != 0 && !verbs_domain_lost(domain, err))
+			return verbs_cause(&attempt, err);
+		atomic_fetch_sub(&domain->windows.held, 1);
+	}
 	part->mw = NULL;
 	part->mr = NULL;
 	return 0;
+}
+
+void verbs_window_abandon(const struct verbs_source *source, struct verbs_part *part)
+{
+	struct verbs_domain *domain = source->domain;
+	struct verbs_failure why;
+
+	if (put_back(source, part)) {
+		/* ready for the next one */
+	} else if (ibv_dealloc_mw(part->mw) == 0) {
+		atomic_fetch_sub(&domain->windows.held, 1);
+	} else { /* unbound it does not hold the base, should the driver keep it */
+		bind_window(domain, part->mw, part, 0, 0, &why);
+		drop(domain, part->mw);
+	}
+	part->mw = NULL;
+	part->mr = NULL;
 }
 
 bool verbs_window_is_deep(const struct verbs_source *source, uint64_t addr)

@@ -125,6 +125,49 @@ static void sub_05_the_table_of_windows_is_full(void **state)
 	close_domain();
 }
 
+/* One of several windows cannot be had, and the first not be ended: it ends with the domain, and holds nothing. */
+static void sub_05_fn_06_what_was_made_is_not_lost(void **state)
+{
+	struct fid_mr *base, *one;
+
+	(void)state;
+	for (size_t ready = 0; ready < 2; ready++) {
+		open_domain("emu1", MODES);
+		base = reg_base(memory, 3 * MOST, ALL, 0, ready);
+		emu_verbs_fail("ibv_alloc_mw", 3 - (int)ready, ENOMEM);
+		emu_verbs_fail("ibv_dealloc_mw", -1, EBUSY);
+		warnings = 0;
+		assert_int_equal(try_sub(base, memory, 3 * MOST, ALL, 0, &one), -FI_ENOMEM);
+		/* why not, and what the driver keeps */
+		assert_int_equal(warnings, ready ? 2 : 3);
+		assert_int_equal(now().bound, before.bound);
+		emu_verbs_fail("ibv_dealloc_mw", 0, 0);
+		emu_verbs_fail("ibv_dealloc_mw", 1, EBUSY); /* once more it may */
+		assert_int_equal(try_sub(base, memory, 3 * MOST, ALL, 0, &one), 0);
+		assert_refused(fi_close(&one->fid), -FI_EBUSY);
+		assert_ok(fi_close(&one->fid));
+		assert_ok(fi_close(&base->fid));
+		close_domain();
+	}
+}
+
+/* The same of regions. */
+static void fn_06_what_was_registered_is_not_lost(void **state)
+{
+	struct iovec iov = { memory, 3 * MOST };
+	struct fi_mr_attr attr = { .mr_iov = &iov, .iov_count = 1, .access = ALL };
+	struct fid_mr *mr;
+
+	(void)state;
+	open_domain("emu1", MODES);
+	emu_verbs_fail("ibv_reg_mr_iova2", 3, ENOMEM);
+	emu_verbs_fail("ibv_dereg_mr", 1, EBUSY);
+	warnings = 0;
+	assert_int_equal(fi_mr_regattr(domain, &attr, 0, &mr), -FI_ENOMEM);
+	assert_int_equal(warnings, 2);
+	close_domain();
+}
+
 /* ---- the end ---- */
 
 static void sub_06_a_refused_end_changes_nothing(void **state)
@@ -171,6 +214,31 @@ static void sub_06_a_refused_end_of_several_parts(void **state)
 			assert_ok(access_at(IBV_WR_RDMA_WRITE, part.rkey, part.iova, 8));
 			check_written(i * MOST, 8);
 		}
+	}
+	assert_ok(fi_close(&one->fid));
+	assert_ok(fi_close(&base->fid));
+	close_domain();
+}
+
+/* As many windows are ready as may be: one more is ended, or stays as it is. */
+static void sub_06_a_refused_end_beside_a_full_pool(void **state)
+{
+	struct fid_mr *base, *one, *two;
+
+	(void)state;
+	open_domain("emu0", MODES);
+	base = reg_base(memory, MOST, ALL, 0, 1);
+	one = sub(base, memory, 100, ALL);
+	two = sub(base, memory, 100, ALL);
+	assert_ok(fi_close(&two->fid));
+	for (unsigned int i = 0; i < 2; i++) {
+		struct hmreg_verbs_part part = part_of(one, 0);
+
+		emu_verbs_fail("ibv_dealloc_mw", 1, EBUSY);
+		assert_refused(fi_close(&one->fid), -FI_EBUSY);
+		assert_int_equal(part_of(one, 0).rkey, part.rkey);
+		assert_ok(put(one, 0, 100));
+		check_written(0, 100);
 	}
 	assert_ok(fi_close(&one->fid));
 	assert_ok(fi_close(&base->fid));
@@ -298,8 +366,11 @@ int main(void)
 		CASE(sub_05_each_call_fails_once),
 		CASE(sub_05_binding_is_not_supported_after_all),
 		CASE(sub_05_the_table_of_windows_is_full),
+		CASE(sub_05_fn_06_what_was_made_is_not_lost),
+		CASE(fn_06_what_was_registered_is_not_lost),
 		CASE(sub_06_a_refused_end_changes_nothing),
 		CASE(sub_06_a_refused_end_of_several_parts),
+		CASE(sub_06_a_refused_end_beside_a_full_pool),
 		CASE(sub_06_unbinding_fails),
 		CASE(fn_06_a_pool_that_is_kept),
 		CASE(fn_38_the_device_goes),

@@ -165,10 +165,11 @@ static void prepare_for_subs(struct nic_region *region, const struct nic_region_
 {
 	struct verbs_region *mine = verbs_region_of(region);
 
+	/* where windows can be bound, too: not every sub-MR can be one */
+	if (!region->parent && (atomic_load(&region->state) & NIC_REGION_IMPORTED))
+		verbs_file_note(mine, req->dmabuf, req->sub_mr_cnt > 0);
 	if (mine->flags & VERBS_REGION_BINDABLE)
 		verbs_pool_fill(region, req->sub_mr_cnt);
-	else if (!region->parent && (atomic_load(&region->state) & NIC_REGION_IMPORTED))
-		verbs_file_note(mine, req->dmabuf, req->sub_mr_cnt > 0);
 }
 
 int verbs_region_check(const struct verbs_domain *domain)

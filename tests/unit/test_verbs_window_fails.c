@@ -14,7 +14,8 @@ static int open_group(void **state)
 {
 	(void)state;
 	scene_log();
-	setenv("HMREG_EMU_VERBS", "devices=3,emu1.max_mr_size=64K,emu1.max_mw=8", 1);
+	setenv("HMREG_EMU_VERBS", "devices=4,emu1.max_mr_size=64K,emu1.max_mw=8,emu3.mw_dmabuf=1",
+	       1);
 	return 0;
 }
 
@@ -166,6 +167,56 @@ static void fn_06_what_was_registered_is_not_lost(void **state)
 	assert_int_equal(fi_mr_regattr(domain, &attr, 0, &mr), -FI_ENOMEM);
 	assert_int_equal(warnings, 2);
 	close_domain();
+}
+
+/* ---- dma-bufs whose sub-MRs are no windows after all ---- */
+
+static struct fid_mr *reg_dmabuf(int fd, uint64_t flags, size_t subs)
+{
+	struct fi_mr_dmabuf dmabuf = { .fd = fd, .len = MOST, .base_addr = memory };
+	struct fi_mr_attr attr = { .dmabuf = &dmabuf, .access = ALL, .sub_mr_cnt = subs };
+	struct fid_mr *mr;
+
+	assert_ok(fi_mr_regattr(domain, &attr, FI_MR_DMABUF | flags, &mr));
+	return mr;
+}
+
+static void sub_05_fn_03_dmabufs_without_windows_after_all(void **state)
+{
+	int fd = memfd_create("dmabuf", MFD_CLOEXEC);
+	struct fid_mr *base, *one;
+
+	(void)state;
+	assert_true(fd >= 0);
+	assert_ok(ftruncate(fd, MOST));
+	for (int i = 0; i < 4; i++) {
+		uint64_t flags = i & 1 ? HMREG_MR_RELAXED_ORDERING : 0;
+		size_t subs = i & 2 ? 1 : 0;
+		uint8_t byte = 0;
+		int theirs = dup(fd);
+
+		open_domain("emu3", MODES);
+		base = reg_dmabuf(theirs, flags, subs);
+		if (subs) /* then one is kept */
+			close(theirs);
+		if (!flags)
+			emu_verbs_fail("ibv_bind_mw", 1, EOPNOTSUPP);
+		one = sub(base, memory + 100, 10, ALL);
+		assert_false(is_window(one));
+		assert_int_equal(seconds, 1);
+		assert_ok(put(one, 0, 1));
+		assert_int_equal(pread(fd, &byte, 1, 100), 1);
+		assert_int_equal(byte, 0xab);
+		byte = 0;
+		assert_int_equal(pwrite(fd, &byte, 1, 100), 1);
+		assert_ok(fi_close(&one->fid));
+		assert_ok(fi_close(&base->fid));
+		if (!subs)
+			close(theirs);
+		fds_before--; /* theirs was open then */
+		close_domain();
+	}
+	close(fd);
 }
 
 /* ---- the end ---- */
@@ -368,6 +419,7 @@ int main(void)
 		CASE(sub_05_the_table_of_windows_is_full),
 		CASE(sub_05_fn_06_what_was_made_is_not_lost),
 		CASE(fn_06_what_was_registered_is_not_lost),
+		CASE(sub_05_fn_03_dmabufs_without_windows_after_all),
 		CASE(sub_06_a_refused_end_changes_nothing),
 		CASE(sub_06_a_refused_end_of_several_parts),
 		CASE(sub_06_a_refused_end_beside_a_full_pool),

@@ -79,22 +79,27 @@ void hm_mr_cancel_close(struct hm_mr *mr)
 
 /* ---- making one ---- */
 
-/* Which segment of the base holds addr, and how far inside. */
-static size_t segment_of(const struct nic_region *base, uint64_t addr, uint64_t *offset)
+/*
+ * Which segment of the base holds the entry, and how far inside.  All of it: where segments overlap, the
+ * first that has the entry's beginning may be over another allocation than its end.
+ */
+static size_t segment_of(const struct nic_region *base, const struct iovec *entry, uint64_t *offset)
 {
+	uint64_t addr = (uintptr_t)entry->iov_base;
 	const struct nic_region_ext *ext = base->ext;
 
 	*offset = addr - base->base;
 	for (size_t i = 0; ext->iov && i < ext->iov_count; i++) {
 		*offset = addr - (uintptr_t)ext->iov[i].iov_base;
-		if (*offset < ext->iov[i].iov_len)
+		if (hm_range_ok(ext->iov[i].iov_len, *offset, entry->iov_len))
 			return i;
 	}
 	return 0;
 }
 
 /* FI_HMEM_DEVICE_ONLY and FI_HMEM_HOST_ALLOC say something about memory that is known already. */
-static int check_memory_flags(const struct nic_region *base, uint64_t addr, uint64_t flags)
+static int check_memory_flags(const struct nic_region *base, const struct iovec *entry,
+			      uint64_t flags)
 {
 	const struct nic_place *places = base->ext ? base->ext->places : NULL;
 	uint64_t offset;
@@ -104,7 +109,7 @@ static int check_memory_flags(const struct nic_region *base, uint64_t addr, uint
 		return 0;
 	if (atomic_load(&base->state) & NIC_REGION_IMPORTED) /* which nobody can tell */
 		return 0;
-	device = places && places[segment_of(base, addr, &offset)].device != HMEM_NO_DEVICE;
+	device = places && places[segment_of(base, entry, &offset)].device != HMEM_NO_DEVICE;
 	if ((flags & FI_HMEM_DEVICE_ONLY) && !device) {
 		HM_WARN(FI_LOG_MR, "FI_HMEM_DEVICE_ONLY: the host can reach the memory of base_mr");
 		return -FI_EINVAL;
@@ -131,7 +136,7 @@ static int check_inside(const struct nic_region *base, const struct nic_region_r
 				(unsigned long)base->base, (unsigned long)base->len);
 			return -FI_EINVAL;
 		}
-		ret = check_memory_flags(base, addr, nic->flags);
+		ret = check_memory_flags(base, &nic->iov[i], nic->flags);
 		if (ret != 0)
 			return ret;
 	}
@@ -165,8 +170,9 @@ void hm_mr_base_places(const struct hm_mr_request *request, struct nic_place *pl
 	const struct nic_region *base = &request->base->region;
 
 	for (size_t i = 0; i < request->nic.iov_count; i++) {
-		uint64_t addr = (uintptr_t)request->nic.iov[i].iov_base, offset;
-		const struct nic_place *place = &base->ext->places[segment_of(base, addr, &offset)];
+		uint64_t offset;
+		size_t segment = segment_of(base, &request->nic.iov[i], &offset);
+		const struct nic_place *place = &base->ext->places[segment];
 
 		places[i] = (struct nic_place){ .iface = place->iface,
 						.device = place->device,

@@ -171,6 +171,36 @@ static void flag_05_no_base_mr(void **state)
 	assert_refused(check(FI_MR_DMABUF), -FI_EINVAL);
 }
 
+/* Of segments that overlap, what an entry is in is the one that has all of it. */
+static void sub_01_in_one_of_overlapping_segments(void **state)
+{
+	struct iovec iov[2] = { { (void *)BASE, 100 }, { (void *)(BASE + 50), 150 } };
+	struct iovec entry = { (void *)(BASE + 60), 140 };
+	struct nic_place places[2] = { { .at = (void *)BASE, .device = 1, .id = 1 },
+				       { .at = (void *)(BASE + 50), .device = 1 } };
+	struct nic_region_ext ext = { .iov_count = 2, .iov = iov, .places = places };
+	struct hm_mr base = { .mr.fid.fclass = FI_CLASS_MR,
+			      .region = { .domain = &nic, .base = BASE, .len = 250, .ext = &ext } };
+	struct nic_place place = { .id = 2 };
+
+	(void)state;
+	request.base = &base;
+	request.nic = (struct nic_region_request){ .iov = &entry, .iov_count = 1 };
+	assert_int_equal(hm_mr_take_base(&domain, &request), 0);
+	hm_mr_base_places(&request, &place);
+	assert_ptr_equal(place.base, &places[1]);
+	assert_ptr_equal(place.at, entry.iov_base);
+	assert_int_equal(place.id, 0);
+	entry.iov_len = 40; /* now the first has it */
+	hm_mr_base_places(&request, &place);
+	assert_ptr_equal(place.base, &places[0]);
+	assert_ptr_equal(place.at, entry.iov_base);
+	hm_mr_drop_base(&base);
+	entry.iov_len = 141;
+	assert_refused(hm_mr_take_base(&domain, &request), -FI_EINVAL);
+	assert_int_equal(base.subs, 0);
+}
+
 static void flag_03_04_exclude_each_other(void **state)
 {
 	(void)state;
@@ -251,6 +281,7 @@ int main(void)
 		CASE(flag_03_04_05_need_fi_hmem),
 		CASE(flag_05_of_interface_1_20),
 		CASE(flag_05_no_base_mr),
+		CASE(sub_01_in_one_of_overlapping_segments),
 		CASE(flag_03_04_exclude_each_other),
 		CASE(flag_03_04_host_memory),
 		CASE(flag_06_where_the_nic_can),

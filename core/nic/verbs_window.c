@@ -141,6 +141,14 @@ static void drop(struct verbs_domain *domain, struct ibv_mw *mw)
 	atomic_fetch_sub(&domain->windows.held, 1);
 }
 
+/* For a hint: half of the device's windows are left for sub-MRs that are made, of whatever base. */
+static bool may_prepare(const struct verbs_domain *domain)
+{
+	int most = domain->device->attr.max_mw;
+
+	return most <= 0 || atomic_load(&domain->windows.held) < (uint64_t)most / 2;
+}
+
 void verbs_pool_fill(struct nic_region *region, size_t count)
 {
 	struct verbs_domain *domain = verbs_domain_of(region->domain);
@@ -153,7 +161,8 @@ void verbs_pool_fill(struct nic_region *region, size_t count)
 	if (!pool)
 		return;
 	*pool = (struct verbs_pool){ .room = room };
-	while (pool->count < room) {
+	errno = ENOSPC;
+	while (pool->count < room && may_prepare(domain)) {
 		struct ibv_mw *mw = allocate(domain);
 
 		if (!mw)

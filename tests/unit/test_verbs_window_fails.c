@@ -219,6 +219,26 @@ static void sub_05_fn_03_dmabufs_without_windows_after_all(void **state)
 	close(fd);
 }
 
+/* What is announced leaves windows for others. */
+static void sub_05_announced_windows_are_not_all(void **state)
+{
+	struct fid_mr *base[3], *one[4];
+
+	(void)state;
+	open_domain("emu1", MODES); /* which has 8 */
+	for (size_t i = 0; i < 3; i++)
+		base[i] = reg_base(memory, MOST, ALL, 0, SIZE_MAX);
+	assert_int_equal(now().mws, before.mws + 4);
+	for (size_t i = 0; i < 4; i++)
+		one[i] = sub(base[2], memory, 100, ALL);
+	for (size_t i = 0; i < 4; i++)
+		assert_ok(fi_close(&one[i]->fid));
+	for (size_t i = 0; i < 3; i++)
+		assert_ok(fi_close(&base[i]->fid));
+	assert_int_equal(warnings, 0);
+	close_domain();
+}
+
 /* ---- the end ---- */
 
 static void sub_06_a_refused_end_changes_nothing(void **state)
@@ -420,6 +440,7 @@ int main(void)
 		CASE(sub_05_fn_06_what_was_made_is_not_lost),
 		CASE(fn_06_what_was_registered_is_not_lost),
 		CASE(sub_05_fn_03_dmabufs_without_windows_after_all),
+		CASE(sub_05_announced_windows_are_not_all),
 		CASE(sub_06_a_refused_end_changes_nothing),
 		CASE(sub_06_a_refused_end_of_several_parts),
 		CASE(sub_06_a_refused_end_beside_a_full_pool),

@@ -250,6 +250,7 @@ struct verbs_region {
 	struct verbs_parts *parts; /* owned; NULL: one */
 	struct hm_list link;	   /* in verbs_domain.dmabufs; unlinked: leads to itself */
 	uint32_t flags;		   /* VERBS_REGION_* */
+	_Atomic uint32_t again;	   /* sub-MRs below it whose memory is registered a second time */
 	struct verbs_pool *pool;   /* owned; windows for its sub-MRs, or NULL */
 	struct verbs_file file;
 };

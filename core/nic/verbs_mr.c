@@ -172,6 +172,13 @@ static void prepare_for_subs(struct nic_region *region, const struct nic_region_
 		verbs_pool_fill(region, req->sub_mr_cnt);
 }
 
+/* A sub-MR that is no window has pages of its own, which those above it do not lead to. */
+static void count_again(const struct nic_region *region, uint32_t by)
+{
+	for (const struct nic_region *base = region->parent; base; base = base->parent)
+		atomic_fetch_add(&verbs_region_of(base)->again, by);
+}
+
 int verbs_region_check(const struct verbs_domain *domain)
 {
 	if (verbs_inherited(domain)) {
@@ -212,6 +219,7 @@ int verbs_region_register(struct nic_region *region, const struct nic_region_req
 	if (req->dmabuf && req->dmabuf->base_addr)
 		verbs_local_offer(domain, mine);
 	prepare_for_subs(region, req);
+	count_again(region, 1);
 	return 0;
 }
 
@@ -242,6 +250,8 @@ int verbs_region_deregister(struct nic_region *region)
 		return ret;
 	}
 	mine->parts = NULL;
+	if (!(mine->flags & VERBS_REGION_WINDOW))
+		count_again(region, UINT32_MAX); /* one less */
 	verbs_pool_free(region);
 	verbs_file_forget(mine);
 	return 0;
@@ -467,6 +477,14 @@ static int refresh_pinned(struct nic_region *region, const struct iovec *iov, si
 			HM_WARN(FI_LOG_MR, "%s: %s; close the region and register it anew",
 				domain->device->name, why);
 			return -FI_ENOSYS;
+		}
+		if (atomic_load(&mine->again)) {
+			HM_WARN(FI_LOG_MR,
+				"%s: the memory of sub-MRs is registered a second time, and would "
+				"keep "
+				"the pages of before: close them first",
+				domain->device->name);
+			return -FI_EBUSY;
 		}
 		if (part->mr)
 			ret = repin(region, part);

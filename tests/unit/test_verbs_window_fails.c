@@ -14,7 +14,9 @@ static int open_group(void **state)
 {
 	(void)state;
 	scene_log();
-	setenv("HMREG_EMU_VERBS", "devices=4,emu1.max_mr_size=64K,emu1.max_mw=8,emu3.mw_dmabuf=1",
+	setenv("HMREG_EMU_VERBS",
+	       "devices=5,emu4.mw=0,emu4.rereg=1,emu1.max_mr_size=64K,emu1.max_mw=8,emu3.mw_dmabuf="
+	       "1",
 	       1);
 	return 0;
 }
@@ -239,6 +241,39 @@ static void sub_05_announced_windows_are_not_all(void **state)
 	close_domain();
 }
 
+/* ---- refresh ---- */
+
+/* What has pages of its own does not follow, so that nothing does. */
+static void sub_05_api_15_registered_a_second_time(void **state)
+{
+	struct fid_mr *base, *one, *inner;
+
+	(void)state;
+	open_domain("emu4", MODES | FI_MR_VIRT_ADDR);
+	base = reg_base(memory, MOST, ALL, 0, 0);
+	assert_ok(fi_mr_refresh(base, NULL, 0, 0));
+	one = sub(base, memory, 100, ALL);
+	inner = sub(one, memory, 50, ALL);
+	assert_false(is_window(one) || is_window(inner));
+	assert_ok(fi_mr_refresh(inner, NULL, 0, 0));
+	assert_refused(fi_mr_refresh(one, NULL, 0, 0), -FI_EBUSY);
+	assert_refused(fi_mr_refresh(base, NULL, 0, 0), -FI_EBUSY);
+	assert_non_null(strstr(last_warning, "close them first"));
+	emu_verbs_fail("ibv_dereg_mr", 1, EBUSY);
+	assert_refused(fi_close(&inner->fid), -FI_EBUSY);
+	assert_refused(fi_mr_refresh(one, NULL, 0, 0), -FI_EBUSY);
+	assert_ok(fi_close(&inner->fid));
+	assert_ok(fi_mr_refresh(one, NULL, 0, 0));
+	assert_refused(fi_mr_refresh(base, NULL, 0, 0), -FI_EBUSY);
+	emu_verbs_fail("ibv_reg_mr_iova2", 1, ENOMEM);
+	assert_refused(try_sub(one, memory, 50, ALL, 0, &inner), -FI_ENOMEM);
+	assert_ok(fi_mr_refresh(one, NULL, 0, 0));
+	assert_ok(fi_close(&one->fid));
+	assert_ok(fi_mr_refresh(base, NULL, 0, 0));
+	assert_ok(fi_close(&base->fid));
+	close_domain();
+}
+
 /* ---- the end ---- */
 
 static void sub_06_a_refused_end_changes_nothing(void **state)
@@ -441,6 +476,7 @@ int main(void)
 		CASE(fn_06_what_was_registered_is_not_lost),
 		CASE(sub_05_fn_03_dmabufs_without_windows_after_all),
 		CASE(sub_05_announced_windows_are_not_all),
+		CASE(sub_05_api_15_registered_a_second_time),
 		CASE(sub_06_a_refused_end_changes_nothing),
 		CASE(sub_06_a_refused_end_of_several_parts),
 		CASE(sub_06_a_refused_end_beside_a_full_pool),

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
 # Builds the library and shows it at work: memory is registered, written, read and atomically updated
-# through the interface, and every byte is checked, on each profile of the software NIC.
+# through the interface, and every byte is checked, on three profiles of the software NIC.
 # Usage: samples/demo.sh [options of hmreg-rma...]
 set -u
 cd "$(dirname "$0")/.." || exit 1
@@ -16,10 +16,11 @@ usage()
 	cat <<-END
 	Usage: samples/demo.sh [options of hmreg-rma...]
 	Installs the Debian packages that building needs, where one is missing (as root or with sudo),
-	builds the library in build/demo, and runs hmreg-rma on each profile of the software NIC.
+	builds the library in build/demo, and runs hmreg-rma on the profiles sw-scalable, sw-verbs and
+	sw-strict of the software NIC.
 
 	Options, which hmreg-rma gets as they are:
-	  NAME, -d NAME        run on this NIC domain only: sw-scalable, sw-verbs, sw-strict, or an RDMA
+	  NAME, -d NAME        run on this NIC domain only: one of these profiles, sw-any, or an RDMA
 	                       device as \`hmreg-info' names it
 	  --min SIZE           smallest transfer in bytes, with suffix K, M or G (default 1)
 	  --max SIZE           largest transfer (default 16M)

@@ -53,7 +53,7 @@ enum hmreg_error {
 	HMREG_MEMORY = 24, /* the driver of accelerator memory failed, named in the log (FI_EIO) */
 	/* Who may reach whom, which a target looks at before anything else: */
 	HMREG_AUTH_KEY = 25,  /* the two sides have no authorization key in common (FI_EACCES) */
-	HMREG_AUTH_PEER = 26, /* the region is for another endpoint (FI_EACCES) */
+	HMREG_AUTH_PEER = 26, /* the region is for another peer or key (FI_EACCES) */
 	HMREG_ERROR_LAST
 };
 

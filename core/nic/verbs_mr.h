@@ -68,7 +68,7 @@ void verbs_pool_free(struct nic_region *region);
 
 /* ---- dma-bufs of the program: verbs_file.c ---- */
 
-/* Remember which dma-buf the region is of; with kept a descriptor of it, too. */
+/* Remember which dma-buf the region is of; keeps: with a descriptor of it. */
 void verbs_file_note(struct verbs_region *region, const struct fi_mr_dmabuf *dmabuf, bool keeps);
 void verbs_file_forget(struct verbs_region *region);
 /*

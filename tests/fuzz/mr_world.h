@@ -23,7 +23,7 @@
 #define MRS	12
 #define KEYS	12
 #define SEGS	16
-#define WORLDS	4 /* the three profiles, and one that registers through an event queue */
+#define WORLDS	4 /* three profiles, and one that registers through an event queue */
 #define NOTHING ((struct fid_mr *)(uintptr_t)0x5a5a5a5a)
 
 /* A region as this side knows it: what an access may touch. */

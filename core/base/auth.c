@@ -143,7 +143,7 @@ int hm_auth_key_take(const void *bytes, size_t size, struct hm_auth_key **out)
 	return ret;
 }
 
-struct hm_auth_key *hm_auth_key_hold(struct hm_auth_key *key)
+static struct hm_auth_key *hold_key(struct hm_auth_key *key)
 {
 	pthread_mutex_lock(&keys_lock);
 	key->references++;
@@ -203,7 +203,7 @@ int hm_auth_make(struct hm_auth_key *const *keys, uint32_t count, struct hm_auth
 		for (; at > 0 && set->key[at - 1].id > keys[i]->id; at--)
 			set->key[at] = set->key[at - 1];
 		set->key[at].id = keys[i]->id;
-		set->key[at].key = hm_auth_key_hold(keys[i]);
+		set->key[at].key = hold_key(keys[i]);
 	}
 	*out = set;
 	return 0;

@@ -27,7 +27,6 @@ struct hm_auth_key;
 
 /* size is 1 to HMREG_AUTH_KEY_MAX.  *key is the caller's, to release.  -FI_ENOMEM, -FI_ENOSPC. */
 int hm_auth_key_take(const void *bytes, size_t size, struct hm_auth_key **key);
-struct hm_auth_key *hm_auth_key_hold(struct hm_auth_key *key);
 void hm_auth_key_release(struct hm_auth_key *key);
 uint32_t hm_auth_key_id(const struct hm_auth_key *key);
 /* The bytes themselves, *size of them, for who gave them. */

@@ -87,7 +87,7 @@ static inline void auth_refused(const struct auth_reach *r, struct conf_end *tar
 	conf_quiet(target->rx);
 }
 
-/* A user of its own domain, with these options, that calls target by fi_addr to. */
+/* A user in a domain of its own, with these options; to, region and local are the case's to set. */
 static inline struct auth_reach auth_user(struct conf *c, const struct conf_opts *opts)
 {
 	struct auth_reach r = { .user = conf_open(c, opts) };

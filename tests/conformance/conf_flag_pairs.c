@@ -149,23 +149,6 @@ static int nth_mode(unsigned int n)
 	return mode;
 }
 
-/* 0 where the port does not agree. */
-static int agree(const struct conf *c, int offered, uint64_t caps, int *agreed)
-{
-	struct fi_info *info, *hints = conf_hints(c->profile->name,
-						  &(struct conf_opts){ .caps = CONF_CAPS | caps });
-	int ret;
-
-	hints->domain_attr->mr_mode = offered;
-	ret = fi_getinfo(CONF_VERSION, NULL, NULL, 0, hints, &info);
-	fi_freeinfo(hints);
-	if (ret)
-		return 0;
-	*agreed = info->domain_attr->mr_mode;
-	fi_freeinfo(info);
-	return 1;
-}
-
 /* Is the port one of many mr_modes? */
 static bool has_many(const struct conf *c)
 {
@@ -196,7 +179,8 @@ static size_t find_worlds(const struct conf *c)
 			struct world world = { .offered = nth_mode(n), .caps = caps[k] };
 			size_t i = 0;
 
-			if (!world.offered || !agree(c, world.offered, world.caps, &world.mode))
+			if (!world.offered ||
+			    conf_agree(c, world.caps, world.offered, &world.mode) != 0)
 				continue;
 			while (i < count &&
 			       (worlds[i].mode != world.mode || worlds[i].caps != world.caps))

@@ -344,22 +344,6 @@ static void mode_07_many_keys(struct conf *c)
 
 /* ---- MODE-11 ---- */
 
-static int agree(const struct conf *c, uint64_t caps, int offered, int *agreed)
-{
-	struct fi_info *info, *hints = conf_hints(c->profile->name,
-						  &(struct conf_opts){ .caps = CONF_CAPS | caps });
-	int ret;
-
-	hints->domain_attr->mr_mode = offered;
-	ret = fi_getinfo(CONF_VERSION, NULL, NULL, 0, hints, &info);
-	fi_freeinfo(hints);
-	if (ret)
-		return ret;
-	*agreed = info->domain_attr->mr_mode;
-	fi_freeinfo(info);
-	return 0;
-}
-
 /*
  * The bit is about transfers that a device starts.  No port offers FI_XPU, so there are none: the bit is
  * cleared but where a port insists on it, and transfers of the host go by FI_MR_LOCAL as ever.
@@ -370,15 +354,16 @@ static void mode_11_not_about_the_host(struct conf *c)
 	int mode, without;
 	struct conf_link l;
 
-	assert_ok(agree(c, 0, CONF_MR_MODES, &mode));
+	assert_ok(conf_agree(c, 0, CONF_MR_MODES, &mode));
 	assert_int_equal(!!(mode & FI_MR_XPU_DESC), needed || kept);
 	if (needed) {
-		assert_answer(agree(c, 0, CONF_MR_MODES & ~FI_MR_XPU_DESC, &without), -FI_ENODATA);
+		assert_answer(conf_agree(c, 0, CONF_MR_MODES & ~FI_MR_XPU_DESC, &without),
+			      -FI_ENODATA);
 	} else {
-		assert_ok(agree(c, 0, CONF_MR_MODES & ~FI_MR_XPU_DESC, &without));
+		assert_ok(conf_agree(c, 0, CONF_MR_MODES & ~FI_MR_XPU_DESC, &without));
 		assert_int_equal(without, mode & ~FI_MR_XPU_DESC);
 	}
-	assert_answer(agree(c, FI_XPU, CONF_MR_MODES, &without), -FI_ENODATA);
+	assert_answer(conf_agree(c, FI_XPU, CONF_MR_MODES, &without), -FI_ENODATA);
 	conf_link(c, &(struct conf_opts){ .mode = CONF_MR_MODES }, 64, &l);
 	conf_works(&l);
 	if (l.a->mode & FI_MR_LOCAL)

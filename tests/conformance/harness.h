@@ -145,6 +145,8 @@ void conf_need_endpoints(void);
 bool conf_offers(const struct conf *c, uint64_t caps);
 /* Skips the case where it cannot. */
 void conf_need_caps(struct conf *c, uint64_t caps);
+/* mr_mode where hints offer these bits, and caps beside CONF_CAPS; or fi_getinfo's error. */
+int conf_agree(const struct conf *c, uint64_t caps, int offered, int *agreed);
 /* Skips the case where regions cannot be registered with this flag. */
 void conf_need_flag(struct conf *c, uint64_t flag);
 /* Elements that one atomic operation takes; flags as for fi_query_atomic.  0: it is not offered. */
@@ -173,10 +175,6 @@ struct conf_case {
 #define CONF_WITHOUT(fn, bits)                                                                     \
 	{                                                                                          \
 #fn, fn, 0, bits                                                                   \
-	}
-#define CONF_BOTH(fn, with, without)                                                               \
-	{                                                                                          \
-#fn, fn, with, without                                                             \
 	}
 
 /* Runs the cases on every profile; the program's exit status. */

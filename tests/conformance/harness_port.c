@@ -39,6 +39,22 @@ bool conf_offers(const struct conf *c, uint64_t caps)
 	return ret == 0;
 }
 
+int conf_agree(const struct conf *c, uint64_t caps, int offered, int *agreed)
+{
+	struct fi_info *info, *hints = conf_hints(c->profile->name,
+						  &(struct conf_opts){ .caps = CONF_CAPS | caps });
+	int ret;
+
+	hints->domain_attr->mr_mode = offered;
+	ret = fi_getinfo(CONF_VERSION, NULL, NULL, 0, hints, &info);
+	fi_freeinfo(hints);
+	if (ret)
+		return ret;
+	*agreed = info->domain_attr->mr_mode;
+	fi_freeinfo(info);
+	return 0;
+}
+
 void conf_need_caps(struct conf *c, uint64_t caps)
 {
 	char why[256];

@@ -398,7 +398,7 @@ static void do_refresh(struct model *m, const struct walk_call *c)
 		check_pages(m, mr->iov, mr->iov_count, mr->access);
 }
 
-void model_region(struct model *m, const struct walk_call *c)
+static void do_region(struct model *m, const struct walk_call *c)
 {
 	switch (c->kind) {
 	case WALK_REG:
@@ -435,7 +435,7 @@ void model_call(struct model *m, const struct walk_call *c, struct walk_expect *
 	e->unsure = e->undefined = e->either = e->gives_key = e->event = false;
 	m->e = e;
 	if (c->kind >= WALK_REG && c->kind <= WALK_MR_REFRESH)
-		model_region(m, c);
+		do_region(m, c);
 	else if (c->kind >= WALK_RAW_ATTR && c->kind <= WALK_XPU_DESC)
 		model_raw(m, c);
 	else if (c->kind >= WALK_EP_OPEN && c->kind <= WALK_EP_CLOSE)

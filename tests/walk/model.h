@@ -154,7 +154,6 @@ int model_target(const struct model *m, const struct walk_call *c);
 
 void model_object(struct model *m, const struct walk_call *c);	 /* model_object.c */
 void model_endpoint(struct model *m, const struct walk_call *c); /* model_ep.c */
-void model_region(struct model *m, const struct walk_call *c);	 /* model.c */
 void model_raw(struct model *m, const struct walk_call *c);	 /* model_raw.c */
 void model_rma(struct model *m, const struct walk_call *c);	 /* model_rma.c: atomics as well */
 void model_message(struct model *m, const struct walk_call *c);	 /* model_msg.c */

@@ -37,7 +37,7 @@ bool plan_live_domain(const struct model *m, int slot, int of)
 	return m->domain[slot].live;
 }
 
-bool plan_live_mr(const struct model *m, int slot, int of)
+static bool live_mr(const struct model *m, int slot, int of)
 {
 	(void)of;
 	return m->mr[slot].live;
@@ -108,7 +108,8 @@ static bool free_map(const struct model *m, int slot, int of)
 
 /* ---- ranges ---- */
 
-struct walk_range plan_range(struct operands *o)
+/* A range anywhere. */
+static struct walk_range any_range(struct operands *o)
 {
 	static const uint8_t page[16] = { 0, 1, 2, 0, 1, 2, 0, 1, 2, 0, 1, 2, 0, 1, 3, 4 };
 	unsigned place = take(o), off = take(o), len = take(o);
@@ -126,7 +127,8 @@ struct walk_range plan_range(struct operands *o)
 	return range;
 }
 
-struct walk_range plan_part(struct operands *o, const struct walk_range *of)
+/* A range inside another one. */
+static struct walk_range part_of(struct operands *o, const struct walk_range *of)
 {
 	unsigned off = take(o), len = take(o);
 	struct walk_range part = *of;
@@ -210,7 +212,7 @@ static int plan_base(struct operands *o, const struct walk_call *c)
 	if (!sub || c->form != WALK_FORM_MSG)
 		return WALK_NONE;
 	if (seldom(o, 32))
-		return plan_pick(o, WALK_MRS, plan_live_mr, 0);
+		return plan_pick(o, WALK_MRS, live_mr, 0);
 	return plan_pick(o, WALK_MRS, mr_of, c->domain);
 }
 
@@ -238,8 +240,7 @@ static void plan_reg(struct operands *o, struct walk_call *c)
 	c->sub_mr_cnt = take(o) % 8 == 7 ? 100 : 0;
 	base = c->base == WALK_NONE ? NULL : &o->m->mr[c->base];
 	for (uint32_t i = 0; i < c->iov_count; i++)
-		c->iov[i] = base ? plan_part(o, &base->iov[take(o) % base->iov_count])
-				 : plan_range(o);
+		c->iov[i] = base ? part_of(o, &base->iov[take(o) % base->iov_count]) : any_range(o);
 }
 
 /* ---- a region's other calls ---- */
@@ -250,7 +251,7 @@ static void plan_bind(struct operands *o, struct walk_call *c)
 	const struct model_mr *mr;
 	unsigned how;
 
-	c->mr = plan_prefer(o, WALK_MRS, disabled_mr, plan_live_mr, 0);
+	c->mr = plan_prefer(o, WALK_MRS, disabled_mr, live_mr, 0);
 	if (c->mr == WALK_NONE)
 		return;
 	mr = &m->mr[c->mr];
@@ -283,7 +284,7 @@ static void plan_refresh(struct operands *o, struct walk_call *c)
 	const struct model_mr *mr;
 	unsigned how;
 
-	c->mr = plan_pick(o, WALK_MRS, plan_live_mr, 0);
+	c->mr = plan_pick(o, WALK_MRS, live_mr, 0);
 	if (c->mr == WALK_NONE)
 		return;
 	c->kind = WALK_MR_REFRESH;
@@ -293,7 +294,7 @@ static void plan_refresh(struct operands *o, struct walk_call *c)
 	c->flags = seldom(o, 32) ? FI_RMA_EVENT : 0;
 	c->odd = seldom(o, 32) ? WALK_ODD_NULL : WALK_ODD_NONE;
 	for (uint32_t i = 0; i < c->iov_count; i++)
-		c->iov[i] = plan_part(o, &mr->iov[take(o) % mr->iov_count]);
+		c->iov[i] = part_of(o, &mr->iov[take(o) % mr->iov_count]);
 }
 
 static void plan_raw_attr(struct operands *o, struct walk_call *c, enum walk_kind kind)
@@ -302,7 +303,7 @@ static void plan_raw_attr(struct operands *o, struct walk_call *c, enum walk_kin
 					     WALK_ODD_NO_BUFFER };
 	unsigned how;
 
-	c->mr = plan_pick(o, WALK_MRS, plan_live_mr, 0);
+	c->mr = plan_pick(o, WALK_MRS, live_mr, 0);
 	if (c->mr == WALK_NONE)
 		return;
 	c->kind = kind;
@@ -384,9 +385,8 @@ static void plan_region(struct operands *o, struct walk_call *c, enum walk_kind 
 		plan_unmap(o, c);
 		break;
 	default: /* closing and enabling */
-		c->mr = kind == WALK_MR_CLOSE
-				? plan_pick(o, WALK_MRS, plan_live_mr, 0)
-				: plan_prefer(o, WALK_MRS, disabled_mr, plan_live_mr, 0);
+		c->mr = kind == WALK_MR_CLOSE ? plan_pick(o, WALK_MRS, live_mr, 0)
+					      : plan_prefer(o, WALK_MRS, disabled_mr, live_mr, 0);
 		c->kind = c->mr == WALK_NONE ? WALK_NOTHING : kind;
 		break;
 	}

@@ -42,12 +42,7 @@ int plan_pick(struct operands *o, int slots, plan_test test, int of);
 int plan_prefer(struct operands *o, int slots, plan_test best, plan_test other, int of);
 
 bool plan_live_domain(const struct model *m, int slot, int of);
-bool plan_live_mr(const struct model *m, int slot, int of);
 bool plan_live_ep(const struct model *m, int slot, int of);
-
-/* A range anywhere, or inside one that is given. */
-struct walk_range plan_range(struct operands *o);
-struct walk_range plan_part(struct operands *o, const struct walk_range *of);
 
 void plan_object(struct operands *o, struct walk_call *c);    /* plan_object.c */
 void plan_operation(struct operands *o, struct walk_call *c); /* plan_op.c */

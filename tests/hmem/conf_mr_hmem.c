@@ -3,6 +3,7 @@
  * Regions of accelerator memory through the public interface: registered, reached by peers, sent and
  * received, closed.  HMREG_TEST_HMEM names the interface, whose driver may be emulated or real.
  */
+#include "tests/hmem/by_name.h"
 #include "tests/hmem/conf_mr_hmem.h"
 
 #define MOST_BYTES ((size_t)16 << 20) /* what a driver may round a length up to */
@@ -36,16 +37,6 @@ struct fi_mr_attr attr_of(const struct made *made, struct iovec *iov)
 
 	attr.device.cuda = made->device;
 	return attr;
-}
-
-/* Lines that a driver may have had to say about such memory, once in a process. */
-static void forgive_log(void)
-{
-	unsigned int lines = 0;
-
-	for (const char *at = conf_log_text(); (at = strchr(at, '\n')) != NULL; at++)
-		lines++;
-	conf_log_expect(lines, NULL, "registration", __FILE__, __LINE__);
 }
 
 struct conf_region *reg_memory(struct conf_end *end, const struct made *made, size_t offset,
@@ -108,21 +99,17 @@ static void into_and_out_of(struct conf *c, struct scene *s, enum make kind, siz
 	struct iovec iov = { (char *)made.addr + GUARD, made.len - 2 * GUARD };
 	struct fi_mr_attr attr = attr_of(&made, &iov);
 	struct conf_region *region;
-	struct fid_mr *mr;
 	uint64_t key;
 	int ret;
 
-	conf_log_mark(__FILE__, __LINE__);
 	attr.requested_key = 77777;
-	ret = fi_mr_regattr(s->b->domain, &attr, 0, &mr);
-	forgive_log();
+	ret = hmem_try(s->b, &attr);
 	/* what only its interface can copy is out of a NIC's reach */
 	assert_int_equal(ret, only_copied(kind) && !c->profile->at_once ? -FI_EOPNOTSUPP : 0);
 	if (ret != 0) {
 		maker->drop(&made);
 		return;
 	}
-	assert_ok(fi_close(&mr->fid));
 	region = conf_regattr(s->b, &attr, 0);
 	key = conf_key(s->a, region);
 	assert_true(made.len <= MOST_BYTES);
@@ -322,21 +309,8 @@ int main(int argc, char **argv)
 {
 	static struct conf_case all[64];
 	size_t count = sizeof(cases) / sizeof(cases[0]);
-	const char *name = getenv("HMREG_TEST_HMEM"), *why;
 
-	maker = name ? maker_of(name) : NULL;
-	if (!maker) {
-		fprintf(stderr, "HMREG_TEST_HMEM: cuda, rocr, ze, neuron or synapseai\n");
-		return 2;
-	}
-	why = maker->open();
-	if (why) {
-		printf("skipped: %s: %s\n", maker->name, why);
-		return 77;
-	}
-	setenv("FI_LOG_LEVEL", "warn", 1); /* as the cases want it, before the library reads it */
-	maker_warm_up(maker);
 	memcpy(all, cases, sizeof(cases));
 	memcpy(all + count, life_cases, life_case_count * sizeof(*life_cases));
-	return conf_main(argc, argv, all, count + life_case_count);
+	return hmem_main(argc, argv, &maker, all, count + life_case_count);
 }

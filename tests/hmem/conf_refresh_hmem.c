@@ -4,7 +4,7 @@
  * HMREG_TEST_HMEM names the interface, whose driver may be emulated or real.
  */
 #include "tests/conformance/harness.h"
-#include "tests/hmem/maker.h"
+#include "tests/hmem/by_name.h"
 
 #define UNIT ((size_t)65536)
 
@@ -31,20 +31,6 @@ static void make(struct conf *c, struct scene *s, enum make kind)
 	assert_int_equal(maker->make(kind, device, 2 * UNIT, &s->made), 0);
 }
 
-/* What a driver has to say about such memory is said once in a process. */
-static void register_once(struct conf_end *end, struct fi_mr_attr *attr)
-{
-	unsigned int lines = 0;
-	struct fid_mr *mr;
-
-	conf_log_mark(__FILE__, __LINE__);
-	assert_int_equal(fi_mr_regattr(end->domain, attr, 0, &mr), 0);
-	for (const char *at = conf_log_text(); (at = strchr(at, '\n')) != NULL; at++)
-		lines++;
-	conf_log_expect(lines, NULL, "registration", __FILE__, __LINE__);
-	assert_ok(fi_close(&mr->fid));
-}
-
 /* A region of len bytes from the start of the memory; 0: of all of it. */
 static void open_scene(struct conf *c, struct scene *s, enum make kind, size_t len)
 {
@@ -63,7 +49,7 @@ static void open_scene(struct conf *c, struct scene *s, enum make kind, size_t l
 	make(c, s, kind);
 	iov = (struct iovec){ s->made.addr, len ? len : s->made.len };
 	attr.device.cuda = s->made.device;
-	register_once(s->b, &attr);
+	assert_int_equal(hmem_try(s->b, &attr), 0);
 	s->remote = conf_regattr(s->b, &attr, 0);
 	s->key = conf_key(s->a, s->remote);
 }
@@ -182,19 +168,5 @@ static const struct conf_case cases[] = {
 
 int main(int argc, char **argv)
 {
-	const char *name = getenv("HMREG_TEST_HMEM"), *why;
-
-	maker = name ? maker_of(name) : NULL;
-	if (!maker) {
-		fprintf(stderr, "HMREG_TEST_HMEM: cuda, rocr, ze, neuron or synapseai\n");
-		return 2;
-	}
-	why = maker->open();
-	if (why) {
-		printf("skipped: %s: %s\n", maker->name, why);
-		return 77;
-	}
-	setenv("FI_LOG_LEVEL", "warn", 1); /* as the cases want it, before the library reads it */
-	maker_warm_up(maker);
-	return conf_main(argc, argv, cases, count_of(cases));
+	return hmem_main(argc, argv, &maker, cases, count_of(cases));
 }

@@ -5,7 +5,7 @@
  */
 #include "tests/conformance/sub.h"
 #include "tests/fds.h"
-#include "tests/hmem/maker.h"
+#include "tests/hmem/by_name.h"
 
 #define UNIT	   ((size_t)65536)
 #define MOST_BYTES ((size_t)16 << 20) /* what a driver may round a length up to */
@@ -31,8 +31,6 @@ static bool set(struct conf *c, struct scene *s, enum make kind, size_t len)
 				   .access = CONF_ALL,
 				   .iface = maker->iface,
 				   .requested_key = 0xfeed };
-	unsigned int lines = 0;
-	struct fid_mr *mr;
 	int ret;
 
 	s->made = (struct made){ .kind = kind, .device = maker->device(0) };
@@ -42,17 +40,12 @@ static bool set(struct conf *c, struct scene *s, enum make kind, size_t len)
 	assert_true(s->made.len <= MOST_BYTES);
 	iov = (struct iovec){ s->made.addr, len ? len : s->made.len };
 	attr.device.cuda = s->made.device;
-	conf_log_mark(__FILE__, __LINE__);
-	ret = fi_mr_regattr(s->b->domain, &attr, 0, &mr);
-	for (const char *at = conf_log_text(); (at = strchr(at, '\n')) != NULL; at++)
-		lines++; /* what a driver has to say about such memory, once in a process */
-	conf_log_expect(lines, NULL, "registration", __FILE__, __LINE__);
+	ret = hmem_try(s->b, &attr);
 	if (ret != 0) {
 		assert_int_equal(ret, -FI_EOPNOTSUPP);
 		maker->drop(&s->made);
 		return false;
 	}
-	assert_ok(fi_close(&mr->fid));
 	s->base = conf_regattr(s->b, &attr, 0);
 	conf_fill(c, s->want, s->made.len);
 	assert_int_equal(maker->write(&s->made, 0, s->want, s->made.len), 0);
@@ -357,19 +350,5 @@ static const struct conf_case cases[] = {
 
 int main(int argc, char **argv)
 {
-	const char *name = getenv("HMREG_TEST_HMEM"), *why;
-
-	maker = name ? maker_of(name) : NULL;
-	if (!maker) {
-		fprintf(stderr, "HMREG_TEST_HMEM: cuda, rocr, ze, neuron or synapseai\n");
-		return 2;
-	}
-	why = maker->open();
-	if (why) {
-		printf("skipped: %s: %s\n", maker->name, why);
-		return 77;
-	}
-	setenv("FI_LOG_LEVEL", "warn", 1); /* as the cases want it, before the library reads it */
-	maker_warm_up(maker);
-	return conf_main(argc, argv, cases, count_of(cases));
+	return hmem_main(argc, argv, &maker, cases, count_of(cases));
 }

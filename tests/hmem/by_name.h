@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The programs whose cases are the same for all interfaces: HMREG_TEST_HMEM names the one to be tested. */
+#ifndef HMEM_BY_NAME_H
+#define HMEM_BY_NAME_H
+
+#include "tests/conformance/harness.h"
+#include "tests/hmem/maker.h"
+
+/* Registered and closed, so that what a driver has to say about such memory, once in a process, is said. */
+static inline int hmem_try(struct conf_end *end, const struct fi_mr_attr *attr)
+{
+	unsigned int lines = 0;
+	struct fid_mr *mr;
+	int ret;
+
+	conf_log_mark(__FILE__, __LINE__);
+	ret = fi_mr_regattr(end->domain, attr, 0, &mr);
+	for (const char *at = conf_log_text(); (at = strchr(at, '\n')) != NULL; at++)
+		lines++;
+	conf_log_expect(lines, NULL, "registration", __FILE__, __LINE__);
+	if (ret == 0)
+		assert_ok(fi_close(&mr->fid));
+	return ret;
+}
+
+/* *maker: where the cases look for it.  As conf_main; 77: no such driver on this machine. */
+static inline int hmem_main(int argc, char **argv, const struct maker **maker,
+			    const struct conf_case *cases, size_t count)
+{
+	const char *name = getenv("HMREG_TEST_HMEM"), *why;
+
+	*maker = name ? maker_of(name) : NULL;
+	if (!*maker) {
+		fprintf(stderr, "HMREG_TEST_HMEM: cuda, rocr, ze, neuron or synapseai\n");
+		return 2;
+	}
+	why = (*maker)->open();
+	if (why) {
+		printf("skipped: %s: %s\n", (*maker)->name, why);
+		return 77;
+	}
+	setenv("FI_LOG_LEVEL", "warn", 1); /* as the cases want it, before the library reads it */
+	maker_warm_up(*maker);
+	return conf_main(argc, argv, cases, count);
+}
+
+#endif

@@ -45,17 +45,23 @@ static inline fi_addr_t addr_by(struct conf_end *end, const struct conf_end *to,
 	return addr;
 }
 
+static inline struct fi_mr_attr attr_of(struct iovec *iov, struct fi_mr_auth_key *key,
+					uint64_t access)
+{
+	return (struct fi_mr_attr){ .mr_iov = iov,
+				    .iov_count = 1,
+				    .access = access,
+				    .auth_key = (uint8_t *)key,
+				    .auth_key_size = sizeof(*key) };
+}
+
 /* A region of end, with the keys of its vector; src_addr and flags as in fi_mr_regattr. */
 static inline struct conf_region *region_of(struct conf_end *end, uint8_t *memory,
 					    fi_addr_t src_addr, uint64_t flags)
 {
 	struct fi_mr_auth_key key = { end->av, src_addr };
 	struct iovec iov = { memory, AUTH_LEN };
-	struct fi_mr_attr attr = { .mr_iov = &iov,
-				   .iov_count = 1,
-				   .access = CONF_ALL,
-				   .auth_key = (uint8_t *)&key,
-				   .auth_key_size = sizeof(key) };
+	struct fi_mr_attr attr = attr_of(&iov, &key, CONF_ALL);
 
 	return conf_regattr(end, &attr, flags);
 }

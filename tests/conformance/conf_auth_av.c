@@ -250,10 +250,7 @@ static void attr_04_av_without_keys(struct conf *c)
 {
 	struct fi_mr_auth_key key = { NULL, FI_ADDR_UNSPEC };
 	struct iovec iov = { conf_alloc(c, 8), 8 };
-	struct fi_mr_attr attr = { .mr_iov = &iov,
-				   .iov_count = 1,
-				   .auth_key = (uint8_t *)&key,
-				   .auth_key_size = sizeof(key) };
+	struct fi_mr_attr attr = attr_of(&iov, &key, 0);
 	struct conf_end *end;
 	struct fid_mr *mr = NULL;
 
@@ -336,10 +333,7 @@ static void attr_04_av_of_the_endpoint(struct conf *c)
 	struct conf_end *other = open_keyed(c, end, "A", NULL);
 	struct fi_mr_auth_key key = { other->av, FI_ADDR_UNSPEC };
 	struct iovec iov = { conf_alloc(c, 8), 8 };
-	struct fi_mr_attr attr = { .mr_iov = &iov,
-				   .iov_count = 1,
-				   .auth_key = (uint8_t *)&key,
-				   .auth_key_size = sizeof(key) };
+	struct fi_mr_attr attr = attr_of(&iov, &key, 0);
 	struct fid_mr *mr;
 
 	assert_ok(fi_mr_regattr(end->domain, &attr, 0, &mr));

@@ -65,10 +65,7 @@ static void attr_05_addresses_that_are_none(struct conf *c)
 	struct conf_end *end = open_keyed(c, NULL, "A", NULL);
 	struct fi_mr_auth_key key = { end->av, 99 };
 	struct iovec iov = { conf_alloc(c, 8), 8 };
-	struct fi_mr_attr attr = { .mr_iov = &iov,
-				   .iov_count = 1,
-				   .auth_key = (uint8_t *)&key,
-				   .auth_key_size = sizeof(key) };
+	struct fi_mr_attr attr = attr_of(&iov, &key, 0);
 	fi_addr_t gone = conf_addr(end, end), by_key = add_key(end, "A");
 	struct fid_mr *mr = NULL;
 
@@ -88,10 +85,7 @@ static void attr_05_needs_directed_receives(struct conf *c)
 {
 	struct fi_mr_auth_key key = { NULL, FI_ADDR_UNSPEC };
 	struct iovec iov = { conf_alloc(c, 8), 8 };
-	struct fi_mr_attr attr = { .mr_iov = &iov,
-				   .iov_count = 1,
-				   .auth_key = (uint8_t *)&key,
-				   .auth_key_size = sizeof(key) };
+	struct fi_mr_attr attr = attr_of(&iov, &key, 0);
 	struct conf_end *end;
 	struct fid_mr *mr = NULL;
 	fi_addr_t by_key;

@@ -249,3 +249,19 @@ int fault_group_teardown(void **state)
 	hm_log_set_sink(NULL, NULL);
 	return 0;
 }
+
+int fault_all(const char *name, struct scenario *scenarios, size_t count)
+{
+	struct CMUnitTest *tests = calloc(count, sizeof(*tests));
+	int failed;
+
+	if (!tests)
+		return 1;
+	for (size_t i = 0; i < count; i++)
+		tests[i] = (struct CMUnitTest){ scenarios[i].name, fault_each, NULL, NULL,
+						&scenarios[i] };
+	failed = _cmocka_run_group_tests(name, tests, count, fault_group_setup,
+					 fault_group_teardown);
+	free(tests);
+	return failed;
+}

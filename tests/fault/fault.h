@@ -150,4 +150,7 @@ void fault_each(void **state);
 int fault_group_setup(void **state);
 int fault_group_teardown(void **state);
 
+/* A program of scenarios alone: its exit status. */
+int fault_all(const char *name, struct scenario *scenarios, size_t count);
+
 #endif

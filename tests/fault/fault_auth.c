@@ -187,15 +187,7 @@ static struct scenario scenarios[] = {
 	FAILS("attr_04_no_memory_keys_in_infos", run_getinfo, undo_getinfo),
 };
 
-#define SCENARIOS (sizeof(scenarios) / sizeof(scenarios[0]))
-
 int main(void)
 {
-	struct CMUnitTest tests[SCENARIOS];
-
-	for (size_t i = 0; i < SCENARIOS; i++)
-		tests[i] = (struct CMUnitTest){ scenarios[i].name, fault_each, NULL, NULL,
-						&scenarios[i] };
-	return cmocka_run_group_tests_name("fault_auth", tests, fault_group_setup,
-					   fault_group_teardown);
+	return fault_all("fault_auth", scenarios, sizeof(scenarios) / sizeof(scenarios[0]));
 }

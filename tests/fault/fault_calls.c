@@ -445,15 +445,7 @@ static struct scenario scenarios[] = {
 	NO_ROOM("api_20_no_room_inject", run_inject, undo_inject),
 };
 
-#define SCENARIOS (sizeof(scenarios) / sizeof(scenarios[0]))
-
 int main(void)
 {
-	struct CMUnitTest tests[SCENARIOS];
-
-	for (size_t i = 0; i < SCENARIOS; i++)
-		tests[i] = (struct CMUnitTest){ scenarios[i].name, fault_each, NULL, NULL,
-						&scenarios[i] };
-	return cmocka_run_group_tests_name("fault_calls", tests, fault_group_setup,
-					   fault_group_teardown);
+	return fault_all("fault_calls", scenarios, sizeof(scenarios) / sizeof(scenarios[0]));
 }

@@ -23,10 +23,7 @@ struct trial {
 
 static int refused(struct verbs_failure *why, const char *step)
 {
-	why->step = step;
-	why->err = errno ? errno : EIO;
-	why->text = strerror(why->err);
-	return why->err;
+	return verbs_failed(why, step, errno);
 }
 
 static struct ibv_mr *reg(struct trial *trial, unsigned int piece, size_t len, unsigned int access)

@@ -127,8 +127,7 @@ static int demonstrate(void)
 	int ret = 0;
 
 	printf("to each of two regions: a write of %zu bytes, one of 8, a read, and an atomic sum "
-	       "over 2 "
-	       "words\n",
+	       "over 2 words\n",
 	       LEN);
 	for (size_t i = 0; !ret && i < 2; i++)
 		ret = work(&regions[i]);

@@ -164,10 +164,10 @@ static void print_port(FILE *out, const struct info_port *port, bool verbose)
 	print_caps(out, "caps on request", port->on_request);
 	print_mode(out, "mr_mode needed",
 		   port->described ? device->mr_mode : info->domain_attr->mr_mode);
-	if (hardware) {
+	if (hardware || (port->described && device->mr_mode_kept))
 		print_mode(out, "mr_mode kept if offered", device->mr_mode_kept);
+	if (hardware)
 		print_capabilities(out, device);
-	}
 	print_limits(out, port);
 	if (verbose)
 		print_attributes(out, info);

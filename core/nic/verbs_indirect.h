@@ -60,7 +60,7 @@ uint32_t verbs_indirect_rkey(const struct verbs_indirect *key);
 
 /* ---- what both are made of ---- */
 
-/* A queue pair to itself that writes lists: as verbs_loop_open, which closes it too. */
+/* A queue pair to itself that writes lists: as verbs_loop_open; verbs_loop_close ends it. */
 int verbs_indirect_loop(const struct verbs_loop_site *site, struct verbs_loop **loop,
 			struct verbs_failure *why);
 

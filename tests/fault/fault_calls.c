@@ -175,7 +175,10 @@ static void undo_chain(struct scene *s)
 
 static uint64_t mapped[MANY];
 
-/* The key of a region, or for the domains with 8-byte keys a number. */
+/*
+ * The key of a region, mapped with another base address each time, since it is but counted with the same; or
+ * for the domains with 8-byte keys a number.
+ */
 static int map_one(struct scene *s, unsigned i)
 {
 	uint64_t raw[2] = { UINT64_C(0x1234000000) + i, 0 }, base, key = 99;
@@ -186,7 +189,7 @@ static int map_one(struct scene *s, unsigned i)
 		size = sizeof(raw);
 		assert_int_equal(fi_mr_raw_attr(s->mr[1], &base, (uint8_t *)raw, &size, 0), 0);
 	}
-	ret = fi_mr_map_raw(s->domain, 0, (uint8_t *)raw, size, &key, 0);
+	ret = fi_mr_map_raw(s->domain, i, (uint8_t *)raw, size, &key, 0);
 	if (ret)
 		assert_int_equal(key, 99);
 	else

@@ -56,7 +56,7 @@ struct world {
 	uint64_t map_key[WALK_MAPS];
 };
 
-/* 77: this machine has no such pages.  Ends the process on any other trouble. */
+/* 77: pages of this machine are of another size.  Ends the process on any other trouble. */
 int world_ground_open(struct world_ground *ground);
 void world_ground_close(struct world_ground *ground);
 /* Faults are the library's again, after CMocka has taken them for itself. */

@@ -250,6 +250,16 @@ at_once()
 	echo "$jobs"
 }
 
+# patience GROUP: how many seconds a test may take; programs in a virtual machine run many times slower.
+patience()
+{
+	if [ "$1" = vm ]; then
+		echo 900
+	else
+		echo "$timeout"
+	fi
+}
+
 # run_tests STEP FOLDER GROUPS...: the tests of these groups that are built in the folder.
 run_tests()
 {
@@ -263,7 +273,7 @@ run_tests()
 		rm -f "$junit" "$said"
 		begin "$step: $group"
 		ctest --test-dir "$folder" -L "^$group\$" ${exclude:+-E "$exclude"} -j "$(at_once "$group")" \
-			--timeout "$timeout" \
+			--timeout "$(patience "$group")" \
 			--output-on-failure --output-junit "$PWD/$junit" >"$log" 2>&1
 		status=$?
 		set_counts "$junit" "$said"

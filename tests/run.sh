@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# Builds the library in every way that is tested, and runs the tests: about 20 minutes on two cores.
+# Builds the library in every way that is tested, and runs the tests: about 25 minutes on two cores.
 #   release    gcc, -O2: everything, and all groups but fuzz
 #   clang      clang, assertions: unit, fault; unit once more under valgrind
 #   asan       gcc, assertions, address and undefined-behaviour sanitizers: unit, conformance, fault, stress

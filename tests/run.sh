@@ -140,10 +140,10 @@ functions()
 		passed[field[2]] = / status="run">?/
 	}
 	file == 2 && /^[0-9]+\/[0-9]+ Test: / { program = $3; next }
-	file == 2 && match($0, /\[ RUN      \] [A-Za-z_][^ :]*/) { note("fail") }
-	file == 2 && match($0, /\[       OK \] [A-Za-z_][^ :]*/) { note("pass") }
-	file == 2 && match($0, /\[  FAILED  \] [A-Za-z_][^ :]*/) { note("fail") }
-	file == 2 && match($0, /\[  SKIPPED \] [A-Za-z_][^ :]*/) { note("skip") }
+	file == 2 && match($0, /\[ RUN      \] [A-Za-z_][A-Za-z0-9_]*(\[[^] ]*\])?/) { note("fail") }
+	file == 2 && match($0, /\[       OK \] [A-Za-z_][A-Za-z0-9_]*(\[[^] ]*\])?/) { note("pass") }
+	file == 2 && match($0, /\[  FAILED  \] [A-Za-z_][A-Za-z0-9_]*(\[[^] ]*\])?/) { note("fail") }
+	file == 2 && match($0, /\[  SKIPPED \] [A-Za-z_][A-Za-z0-9_]*(\[[^] ]*\])?/) { note("skip") }
 	END {
 		for (i = 1; i <= n; i++)
 			if (state[order[i]] == "fail") {
@@ -196,11 +196,11 @@ explain()
 	}
 	file > 2 && /^[0-9]+\/[0-9]+ Test: / { program = $3 }
 	file == 3 && /^Output:$/ { open_name = "" }
-	file == 3 && match($0, /\[ RUN      \] [A-Za-z_][^ :]*/) {
+	file == 3 && match($0, /\[ RUN      \] [A-Za-z_][A-Za-z0-9_]*(\[[^] ]*\])?/) {
 		open_name = substr($0, RSTART + 13, RLENGTH - 13)
 	}
 	file == 3 && /\[       OK \]/ { open_name = "" }
-	file == 3 && match($0, /\[  FAILED  \] [A-Za-z_][^ :]*/) {
+	file == 3 && match($0, /\[  FAILED  \] [A-Za-z_][A-Za-z0-9_]*(\[[^] ]*\])?/) {
 		if (substr($0, RSTART + RLENGTH, 1) != ":")
 			failed_function(substr($0, RSTART + 13, RLENGTH - 13))
 		open_name = ""

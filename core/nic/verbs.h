@@ -12,6 +12,7 @@
  *   verbs_window.c  sub-MRs: memory windows inside their base; verbs_window_try.c: does the device keep to them
  *   verbs_file.c    sub-MRs of dma-bufs that the program gave: the file found again
  *   verbs_loop.c    a queue pair to itself, by which keys are written and windows bound
+ *   verbs_trial.c   what these trials of the device are made on
  *   verbs_cause.c   errno of a registration -> cause, evidence, FI_E code and log line
  *   verbs_evidence.c  what /proc and /sys tell about memory, limits and dma-bufs
  *   verbs_kept.c    objects that the driver refused to end

@@ -60,28 +60,26 @@ static bool no_reason(struct look *look)
 	return look->err <= 0 && say(look, "the verbs library gives no reason");
 }
 
-static bool table_full(struct look *look)
+/* what: the kind of object; whose: the program's objects to close for some, "" for these themselves. */
+static bool is_full(struct look *look, uint64_t held, int most, const char *what, const char *whose)
 {
-	uint64_t held = atomic_load(&look->attempt->domain->parts);
-	int most = look->device->attr.max_mr;
-
 	return most > 0 && held >= (uint64_t)most &&
 	       say(look,
-		   "the device's table of regions is full: this domain holds %" PRIu64
-		   " of the %d that %s has for all processes; close some",
-		   held, most, look->device->name);
+		   "the device's table of %s is full: this domain holds %" PRIu64
+		   " of the %d that %s has for all processes; close some%s",
+		   what, held, most, look->device->name, whose);
+}
+
+static bool table_full(struct look *look)
+{
+	return is_full(look, atomic_load(&look->attempt->domain->parts), look->device->attr.max_mr,
+		       "regions", "");
 }
 
 static bool windows_full(struct look *look)
 {
-	uint64_t held = atomic_load(&look->attempt->domain->windows.held);
-	int most = look->device->attr.max_mw;
-
-	return most > 0 && held >= (uint64_t)most &&
-	       say(look,
-		   "the device's table of memory windows is full: this domain holds %" PRIu64
-		   " of the %d that %s has for all processes; close some sub-MRs",
-		   held, most, look->device->name);
+	return is_full(look, atomic_load(&look->attempt->domain->windows.held),
+		       look->device->attr.max_mw, "memory windows", " sub-MRs");
 }
 
 /* ---- limits of the process ---- */

@@ -95,20 +95,6 @@ static const char *dmabuf_refusal(struct ibv_pd *pd, size_t len)
 	}
 }
 
-/*
- * May windows be bound to dma-buf regions?  A kernel that knows no such regions says so before it looks at
- * the descriptor, which is none.
- */
-static bool can_bind_dmabuf(struct ibv_pd *pd, size_t len)
-{
-	struct ibv_mr *mr =
-		verbs.reg_dmabuf_mr(pd, 0, len, 0, -1, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND);
-
-	if (mr)
-		verbs.dereg_mr(mr);
-	return mr || errno == EBADF;
-}
-
 static bool can_prefetch(struct ibv_pd *pd, void *page, size_t len)
 {
 	struct ibv_mr *mr = verbs.reg_mr(pd, page, len, REMOTE_RIGHTS | IBV_ACCESS_ON_DEMAND);
@@ -255,25 +241,11 @@ static bool is_wanted(const struct verbs_device *device)
 static void try_windows(struct verbs_device *device, struct ibv_context *context,
 			const struct verbs_port *port)
 {
-	size_t len = (size_t)sysconf(_SC_PAGESIZE);
-	struct ibv_pd *pd;
-
-	verbs_window_try(device, context, port, device->windows_reason,
-			 sizeof(device->windows_reason));
-	if (*device->windows_reason) {
+	device->can |= verbs_window_try(device, context, port, device->windows_reason,
+					sizeof(device->windows_reason));
+	if (*device->windows_reason)
 		HM_DEBUG(FI_LOG_CORE, "%s: no sub-MRs by memory windows: %s", device->name,
 			 device->windows_reason);
-		return;
-	}
-	device->can |= HMREG_CAN_WINDOWS;
-	if (!(device->can & HMREG_CAN_DMABUF))
-		return;
-	pd = verbs.alloc_pd(context);
-	if (!pd)
-		return;
-	if (can_bind_dmabuf(pd, len))
-		device->can |= HMREG_CAN_DMABUF_WINDOWS;
-	verbs.dealloc_pd(pd);
 }
 
 /* Are there keys over several regions? */

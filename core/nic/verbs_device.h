@@ -70,9 +70,12 @@ void verbs_missing_add(const char *device, unsigned number, int ret, const char 
 /* For tests that count memory: entries so far, which stay for the process's life. */
 size_t verbs_missing_kept(void);
 
-/* verbs_window_try.c: "" or the reason, which goes to text, why sub-MRs are no windows. */
-void verbs_window_try(const struct verbs_device *device, struct ibv_context *context,
-		      const struct verbs_port *port, char *text, size_t room);
+/*
+ * verbs_window_try.c: HMREG_CAN_WINDOWS and HMREG_CAN_DMABUF_WINDOWS, as they were found to work; the reason
+ * why sub-MRs are no windows, or "", goes to text.
+ */
+uint64_t verbs_window_try(const struct verbs_device *device, struct ibv_context *context,
+			  const struct verbs_port *port, char *text, size_t room);
 
 /* Has libibverbs listed this device when devices were looked for? */
 bool verbs_device_listed(const char *name);

@@ -3,38 +3,30 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include "core/nic/verbs.h"
 #include "core/nic/verbs_indirect.h"
+#include "core/nic/verbs_trial.h"
 
 #define PIECE 64u /* bytes of each region; there is a gap as long between them */
 
 /* What the trial stands on: two regions and the buffer that is read into, in one page. */
 struct trial {
-	struct ibv_pd *pd;
-	uint8_t *page;
-	size_t size;
+	struct verbs_trial on;
 	struct ibv_mr *one, *two, *into;
 	struct verbs_loop *loop;
 	struct verbs_indirect *key;
 };
 
-static int refused(struct verbs_failure *why, const char *step)
-{
-	return verbs_failed(why, step, errno);
-}
-
 static struct ibv_mr *reg(struct trial *trial, unsigned int piece, size_t len, unsigned int access)
 {
 	errno = 0;
-	return verbs.reg_mr_iova2(trial->pd, trial->page + piece * PIECE, len, piece * PIECE,
-				  access);
+	return verbs.reg_mr_iova2(trial->on.site.pd, trial->on.page + piece * PIECE, len,
+				  piece * PIECE, access);
 }
 
 /* A key over the two, the one that lies higher first.  0 or errno. */
-static int make(struct trial *trial, const struct verbs_loop_site *site, struct verbs_failure *why)
+static int make(struct trial *trial, struct verbs_failure *why)
 {
 	const unsigned int access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
 				    IBV_ACCESS_REMOTE_READ;
@@ -46,13 +38,13 @@ static int make(struct trial *trial, const struct verbs_loop_site *site, struct 
 	trial->two = trial->one ? reg(trial, 0, PIECE, access) : NULL;
 	trial->into = trial->two ? reg(trial, 4, 2 * PIECE, IBV_ACCESS_LOCAL_WRITE) : NULL;
 	if (!trial->into)
-		return refused(why, "a region");
+		return verbs_failed(why, "a region", errno);
 	entry[0] = (struct ibv_sge){ 2 * PIECE, PIECE, trial->one->lkey };
 	entry[1] = (struct ibv_sge){ 0, PIECE, trial->two->lkey };
-	ret = verbs_indirect_loop(site, &trial->loop, why);
+	ret = verbs_indirect_loop(&trial->on.site, &trial->loop, why);
 	if (ret == 0)
-		ret = verbs_indirect_create(trial->pd, trial->loop, &list, access, &trial->key,
-					    why);
+		ret = verbs_indirect_create(trial->on.site.pd, trial->loop, &list, access,
+					    &trial->key, why);
 	return ret;
 }
 
@@ -64,7 +56,7 @@ static int use(struct trial *trial, struct verbs_failure *why)
 				  .send_flags = IBV_SEND_SIGNALED,
 				  .sg_list = &into,
 				  .num_sge = 1 };
-	uint8_t *page = trial->page;
+	uint8_t *page = trial->on.page;
 	int ret;
 
 	wr.wr.rdma.rkey = verbs_indirect_rkey(trial->key);
@@ -76,8 +68,7 @@ static int use(struct trial *trial, struct verbs_failure *why)
 	if (memcmp(page + 4 * PIECE, page + 2 * PIECE, PIECE) == 0 &&
 	    memcmp(page + 5 * PIECE, page, PIECE) == 0)
 		return 0;
-	errno = EIO;
-	refused(why, "reading through the key");
+	verbs_failed(why, "reading through the key", EIO);
 	why->text = "other bytes came";
 	return EIO;
 }
@@ -92,30 +83,17 @@ static void undo(struct trial *trial)
 	for (size_t i = 0; i < count_of(mrs); i++)
 		if (mrs[i])
 			verbs.dereg_mr(mrs[i]);
-	if (trial->pd)
-		verbs.dealloc_pd(trial->pd);
-	if (trial->page != MAP_FAILED)
-		munmap(trial->page, trial->size);
+	verbs_trial_close(&trial->on);
 }
 
 static int attempt(struct ibv_context *context, const struct verbs_port *port,
 		   struct verbs_failure *why)
 {
-	struct trial trial = { .size = (size_t)sysconf(_SC_PAGESIZE) };
-	struct verbs_loop_site site = { .context = context,
-					.port = port->number,
-					.gid_index = port->gid_index,
-					.access = IBV_ACCESS_REMOTE_READ };
-	int ret;
+	struct trial trial = { .one = NULL };
+	int ret = verbs_trial_open(&trial.on, context, port, why);
 
-	trial.page =
-		mmap(NULL, trial.size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (trial.page == MAP_FAILED)
-		return refused(why, "memory");
-	errno = 0;
-	trial.pd = verbs.alloc_pd(context);
-	site.pd = trial.pd;
-	ret = trial.pd ? make(&trial, &site, why) : refused(why, "a protection domain");
+	if (ret == 0)
+		ret = make(&trial, why);
 	if (ret == 0)
 		ret = use(&trial, why);
 	undo(&trial);
@@ -137,7 +115,8 @@ void verbs_indirect_try(const struct verbs_device *device, const struct verbs_po
 	}
 	errno = 0;
 	context = verbs_indirect_open(device->ibv);
-	ret = context ? attempt(context, port, &why) : refused(&why, "opening it with DEVX");
+	ret = context ? attempt(context, port, &why)
+		      : verbs_failed(&why, "opening it with DEVX", errno);
 	if (ret != 0)
 		snprintf(text, room, "the trial failed at %s: %s", why.step, why.text);
 	if (context)

@@ -82,21 +82,10 @@ static int refuse(const char *call, int ret, const char *why)
 static int take_key(const struct nic_port *port, const char *call, const uint8_t *key, size_t size,
 		    struct hm_auth **keys)
 {
-	int ret;
+	int ret = hm_mr_check_auth_key(port, FI_LOG_CORE, call, key, size);
 
-	if (!key)
-		return refuse(call, -FI_EINVAL, "auth_key_size is given, but auth_key is NULL");
-	if (!port->auth_key_size) {
-		HM_WARN(FI_LOG_CORE, "%s: %s enforces no authorization keys", call,
-			port->domain_name);
-		return -FI_ENOSYS;
-	}
-	if (size > port->auth_key_size) {
-		HM_WARN(FI_LOG_CORE,
-			"%s: an authorization key of %zu bytes, up to %zu are possible", call, size,
-			port->auth_key_size);
-		return -FI_EINVAL;
-	}
+	if (ret != 0)
+		return ret;
 	ret = hm_auth_make_one(key, size, keys);
 	return ret ? refuse(call, ret, "no room for an authorization key") : 0;
 }

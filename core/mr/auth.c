@@ -11,21 +11,21 @@
 
 /* ---- attributes ---- */
 
-static int check_key(const struct nic_port *port, const struct fi_mr_attr *attr)
+int hm_mr_check_auth_key(const struct nic_port *port, enum fi_log_subsys subsys, const char *call,
+			 const uint8_t *key, size_t size)
 {
-	if (!attr->auth_key) {
-		HM_WARN(FI_LOG_MR, "auth_key_size is %zu, but auth_key is NULL",
-			attr->auth_key_size);
+	if (!key) {
+		HM_WARN(subsys, "%s: auth_key_size is %zu, but auth_key is NULL", call, size);
 		return -FI_EINVAL;
 	}
 	if (!port->auth_key_size) {
-		HM_WARN(FI_LOG_MR, "%s enforces no authorization keys", port->domain_name);
+		HM_WARN(subsys, "%s: %s enforces no authorization keys", call, port->domain_name);
 		return -FI_ENOSYS;
 	}
-	if (attr->auth_key_size <= port->auth_key_size)
+	if (size <= port->auth_key_size)
 		return 0;
-	HM_WARN(FI_LOG_MR, "an authorization key of %zu bytes, up to %zu are possible",
-		attr->auth_key_size, port->auth_key_size);
+	HM_WARN(subsys, "%s: an authorization key of %zu bytes, up to %zu are possible", call, size,
+		port->auth_key_size);
 	return -FI_EINVAL;
 }
 
@@ -88,7 +88,8 @@ int hm_mr_check_auth_given(const struct hm_mr_domain *domain, const struct fi_mr
 		return 0;
 	auth->key = attr->auth_key;
 	auth->key_size = attr->auth_key_size;
-	return check_key(domain->nic->port, attr);
+	return hm_mr_check_auth_key(domain->nic->port, FI_LOG_MR, "registration", attr->auth_key,
+				    attr->auth_key_size);
 }
 
 /* ---- a region's part ---- */

@@ -170,6 +170,12 @@ int hm_mr_find_memory(const struct hm_mr_domain *domain, const struct fi_mr_attr
 int hm_mr_check_local(const struct nic_domain *nic, const void *addr, size_t len, const char *call);
 
 /* auth.c */
+/*
+ * One key that a program gives to call; size is not 0.  -FI_EINVAL, -FI_ENOSYS: the NIC enforces none, with one
+ * log line.
+ */
+int hm_mr_check_auth_key(const struct nic_port *port, enum fi_log_subsys subsys, const char *call,
+			 const uint8_t *key, size_t size);
 /* flags: FI_AUTH_KEY is looked at.  -FI_EINVAL, -FI_ENOSYS: the NIC enforces none, with one log line. */
 int hm_mr_check_auth_given(const struct hm_mr_domain *domain, const struct fi_mr_attr *attr,
 			   uint64_t flags, struct hm_mr_auth *auth);

@@ -83,8 +83,12 @@ static inline struct auth_reach reach_from(struct conf *c, struct conf_end *user
 	return r;
 }
 
-static inline void finish_scene(struct conf *c, struct scene *s)
+/* Two ends whose vectors have these keys, at of_a and of_b, and a region of b's for all of its keys. */
+static inline void open_scene(struct conf *c, struct scene *s, const char *keys_a, fi_addr_t *of_a,
+			      const char *keys_b, fi_addr_t *of_b)
 {
+	s->a = open_keyed(c, NULL, keys_a, of_a);
+	s->b = open_keyed(c, NULL, keys_b, of_b);
 	s->r = reach_from(c, s->a, true);
 	s->r.to = conf_addr(s->a, s->b);
 	s->memory = conf_alloc(c, AUTH_LEN);

@@ -146,9 +146,7 @@ static void attr_04_av_common_key(struct conf *c)
 	fi_addr_t of_a[2], of_b[2];
 	struct scene s;
 
-	s.a = open_keyed(c, NULL, "AB", of_a);
-	s.b = open_keyed(c, NULL, "BC", of_b);
-	finish_scene(c, &s);
+	open_scene(c, &s, "AB", of_a, "BC", of_b);
 	auth_reaches(&s.r, s.b);
 	s.r.to = addr_by(s.a, s.b, of_a[1]);
 	auth_reaches(&s.r, s.b);
@@ -163,9 +161,7 @@ static void attr_04_av_no_common_key(struct conf *c)
 {
 	struct scene s;
 
-	s.a = open_keyed(c, NULL, "AB", NULL);
-	s.b = open_keyed(c, NULL, "CD", NULL);
-	finish_scene(c, &s);
+	open_scene(c, &s, "AB", NULL, "CD", NULL);
 	auth_refused(&s.r, s.b, s.memory, HMREG_AUTH_KEY);
 }
 
@@ -176,9 +172,7 @@ static void attr_04_av_and_single_keys(struct conf *c)
 	struct auth_reach back;
 	struct scene s;
 
-	s.a = open_keyed(c, NULL, "AB", NULL);
-	s.b = open_keyed(c, NULL, "BC", NULL);
-	finish_scene(c, &s);
+	open_scene(c, &s, "AB", NULL, "BC", NULL);
 	plain = conf_open(c, OPTS(AUTH_KEY("C"), .caps = AUTH_DIRECTED_CAPS));
 	back = reach_from(c, plain, false);
 	back.to = conf_addr(plain, s.b);
@@ -204,9 +198,7 @@ static void attr_04_av_later_keys(struct conf *c)
 	struct conf_region *newer;
 	struct scene s;
 
-	s.a = open_keyed(c, NULL, "A", &of_a);
-	s.b = open_keyed(c, NULL, "B", NULL);
-	finish_scene(c, &s);
+	open_scene(c, &s, "A", &of_a, "B", NULL);
 	later = add_key(s.a, "B");
 	auth_refused(&s.r, s.b, s.memory, HMREG_AUTH_KEY);
 	s.r.to = addr_by(s.a, s.b, later);

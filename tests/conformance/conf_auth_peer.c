@@ -29,9 +29,7 @@ static void attr_05_one_peer(struct conf *c)
 	struct auth_reach other;
 	struct scene s;
 
-	s.a = open_keyed(c, NULL, "A", NULL);
-	s.b = open_keyed(c, NULL, "A", NULL);
-	finish_scene(c, &s);
+	open_scene(c, &s, "A", NULL, "A", NULL);
 	other = reach_from(c, open_keyed(c, NULL, "A", NULL), true);
 	other.to = conf_addr(other.user, s.b);
 	other.region = s.r.region;
@@ -48,9 +46,7 @@ static void attr_05_one_peer_by_key(struct conf *c)
 	fi_addr_t of_a[2], of_b[2];
 	struct scene s;
 
-	s.a = open_keyed(c, NULL, "AB", of_a);
-	s.b = open_keyed(c, NULL, "AB", of_b);
-	finish_scene(c, &s);
+	open_scene(c, &s, "AB", of_a, "AB", of_b);
 	s.r.region = region_of(s.b, s.memory, addr_by(s.b, s.a, of_b[1]), 0);
 	s.r.to = addr_by(s.a, s.b, of_a[0]);
 	auth_refused(&s.r, s.b, s.memory, HMREG_AUTH_KEY);
@@ -109,9 +105,7 @@ static void flag_07_one_key(struct conf *c)
 	fi_addr_t of_a[2], of_b[2];
 	struct scene s;
 
-	s.a = open_keyed(c, NULL, "AB", of_a);
-	s.b = open_keyed(c, NULL, "AB", of_b);
-	finish_scene(c, &s);
+	open_scene(c, &s, "AB", of_a, "AB", of_b);
 	s.r.region = region_of(s.b, s.memory, of_b[0], FI_AUTH_KEY);
 	s.r.to = addr_by(s.a, s.b, of_a[1]);
 	auth_refused(&s.r, s.b, s.memory, HMREG_AUTH_KEY);
@@ -130,9 +124,7 @@ static void flag_07_receive_by_key(struct conf *c)
 	int any, one;
 	struct scene s;
 
-	s.a = open_keyed(c, NULL, "AB", of_a);
-	s.b = open_keyed(c, NULL, "AB", of_b);
-	finish_scene(c, &s);
+	open_scene(c, &s, "AB", of_a, "AB", of_b);
 	from = conf_addr(s.b, s.a);
 	to[0] = addr_by(s.a, s.b, of_a[0]);
 	to[1] = addr_by(s.a, s.b, of_a[1]);

@@ -21,14 +21,6 @@ static int open_group(void **state)
 	return 0;
 }
 
-static struct emu_verbs_counts now(void)
-{
-	struct emu_verbs_counts counts;
-
-	emu_verbs_counts(&counts);
-	return counts;
-}
-
 /* ---- windows ---- */
 
 static void sub_05_a_window_pins_nothing(void **state)

@@ -21,14 +21,6 @@ static int open_group(void **state)
 	return 0;
 }
 
-static struct emu_verbs_counts now(void)
-{
-	struct emu_verbs_counts counts;
-
-	emu_verbs_counts(&counts);
-	return counts;
-}
-
 /* ---- the making ---- */
 
 /* What fails leaves nothing, and the next one works. */

@@ -40,6 +40,14 @@ static unsigned int warnings,
 	seconds; /* lines: warnings, and those that tell of a second registration */
 static char last_warning[1024], last_second[1024];
 
+static struct emu_verbs_counts now(void)
+{
+	struct emu_verbs_counts counts;
+
+	emu_verbs_counts(&counts);
+	return counts;
+}
+
 /* Before the first message: the sink is to see what is told at level info. */
 static void scene_log(void)
 {

@@ -117,6 +117,14 @@ outcome()
 	END { print passed + 0, failed + 0, skipped + 0 }' "$1"
 }
 
+# Of an awk program: where a line names a case behind this mark of cmocka's.
+case_after='
+	function case_after(mark)
+	{
+		return match($0, "\\[" mark "\\] [A-Za-z_][A-Za-z0-9_]*(\\[[^] ]*\\])?")
+	}
+'
+
 # functions STEP GROUP JUNIT LOG: a line for each test function, as tests/coverage reads them:
 # NIC, step, group, program, function, pass or fail or skip.  A program that fails after all its
 # functions passed (a leak found at the end, a crash) takes them with it.  What ran on one domain of
@@ -124,7 +132,7 @@ outcome()
 # the virtual machine and says nothing is about verbs.
 functions()
 {
-	awk -v OFS='\t' -v step="$1" -v group="$2" '
+	awk -v OFS='\t' -v step="$1" -v group="$2" "$case_after"'
 	function note(result,    name)
 	{
 		name = substr($0, RSTART + 13, RLENGTH - 13)
@@ -140,10 +148,10 @@ functions()
 		passed[field[2]] = / status="run">?/
 	}
 	file == 2 && /^[0-9]+\/[0-9]+ Test: / { program = $3; next }
-	file == 2 && match($0, /\[ RUN      \] [A-Za-z_][A-Za-z0-9_]*(\[[^] ]*\])?/) { note("fail") }
-	file == 2 && match($0, /\[       OK \] [A-Za-z_][A-Za-z0-9_]*(\[[^] ]*\])?/) { note("pass") }
-	file == 2 && match($0, /\[  FAILED  \] [A-Za-z_][A-Za-z0-9_]*(\[[^] ]*\])?/) { note("fail") }
-	file == 2 && match($0, /\[  SKIPPED \] [A-Za-z_][A-Za-z0-9_]*(\[[^] ]*\])?/) { note("skip") }
+	file == 2 && case_after(" RUN      ") { note("fail") }
+	file == 2 && case_after("       OK ") { note("pass") }
+	file == 2 && case_after("  FAILED  ") { note("fail") }
+	file == 2 && case_after("  SKIPPED ") { note("skip") }
 	END {
 		for (i = 1; i <= n; i++)
 			if (state[order[i]] == "fail") {
@@ -170,7 +178,7 @@ explain()
 		cat "$3"
 		return
 	fi
-	awk '
+	awk "$case_after"'
 	function failed_function(name)
 	{
 		if (!((program, name) in seen))
@@ -196,11 +204,11 @@ explain()
 	}
 	file > 2 && /^[0-9]+\/[0-9]+ Test: / { program = $3 }
 	file == 3 && /^Output:$/ { open_name = "" }
-	file == 3 && match($0, /\[ RUN      \] [A-Za-z_][A-Za-z0-9_]*(\[[^] ]*\])?/) {
+	file == 3 && case_after(" RUN      ") {
 		open_name = substr($0, RSTART + 13, RLENGTH - 13)
 	}
 	file == 3 && /\[       OK \]/ { open_name = "" }
-	file == 3 && match($0, /\[  FAILED  \] [A-Za-z_][A-Za-z0-9_]*(\[[^] ]*\])?/) {
+	file == 3 && case_after("  FAILED  ") {
 		if (substr($0, RSTART + RLENGTH, 1) != ":")
 			failed_function(substr($0, RSTART + 13, RLENGTH - 13))
 		open_name = ""

@@ -73,10 +73,8 @@ static int av_lookup2(struct fid_av *fid, fi_addr_t fi_addr, void *buf, size_t *
 		HM_WARN(FI_LOG_AV, "fi_av_lookup2: unknown flags 0x%llx", flags & ~FI_XPU);
 		return -FI_EBADFLAGS;
 	}
-	if (flags & FI_XPU) {
-		HM_WARN(FI_LOG_AV, "fi_av_lookup2: XPU contexts are not supported");
-		return -FI_ENOSYS;
-	}
+	if (flags & FI_XPU)
+		return hm_xpu_addr(hm_av_of(&fid->fid), ctx, fi_addr, buf, len);
 	if (ctx) {
 		HM_WARN(FI_LOG_AV, "fi_av_lookup2: a context is given without FI_XPU");
 		return -FI_EINVAL;

@@ -4,6 +4,16 @@
 
 #include "core/core.h"
 
+/* What an exported counter says, its device is told. */
+static int refuse_exported(struct hm_cntr *cntr, const char *call)
+{
+	if (__builtin_expect(!atomic_load_explicit(&cntr->part, memory_order_relaxed), 1))
+		return 0;
+	HM_WARN(FI_LOG_CNTR, "%s: the counter is exported: its device reads it (fi_xpu_device.h)",
+		call);
+	return -FI_EOPBADSTATE;
+}
+
 /* A counter cannot be empty, so that every look at one lets the NIC move on. */
 static uint64_t cntr_read(struct fid_cntr *fid)
 {
@@ -73,6 +83,10 @@ static bool cntr_wait_over(void *arg)
 	struct cntr_wait *w = arg;
 
 	hm_progress(w->cntr->domain);
+	if (atomic_load(&w->cntr->part)) { /* exported meanwhile */
+		w->ret = -FI_EOPBADSTATE;
+		return true;
+	}
 	if (atomic_load(&w->cntr->nic.value) >= w->threshold) {
 		w->ret = 0;
 		return true;
@@ -98,6 +112,8 @@ static int cntr_wait(struct fid_cntr *fid, uint64_t threshold, int timeout)
 	w.errors = atomic_load_explicit(&cntr->errors_seen, memory_order_relaxed);
 	if (hm_wait_until(&cntr->nic.wait, cntr_wait_over, &w, timeout))
 		return -FI_ETIMEDOUT;
+	if (w.ret == -FI_EOPBADSTATE)
+		return refuse_exported(cntr, "fi_cntr_wait");
 	if (w.ret)
 		atomic_store_explicit(&cntr->errors_seen, atomic_load(&cntr->nic.errors),
 				      memory_order_relaxed);
@@ -106,11 +122,7 @@ static int cntr_wait(struct fid_cntr *fid, uint64_t threshold, int timeout)
 
 static int cntr_export_xpu(struct fid_cntr *fid, uint64_t flags, struct fid_xpu_cntr *xpu_cntr)
 {
-	(void)fid;
-	(void)flags;
-	(void)xpu_cntr;
-	HM_WARN(FI_LOG_CNTR, "fi_cntr_export_xpu: the counter belongs to no XPU context");
-	return -FI_ENOSYS;
+	return hm_xpu_cntr_export(hm_cntr_of(&fid->fid), flags, xpu_cntr);
 }
 
 static int cntr_control(struct fid *fid, int command, void *arg)
@@ -135,8 +147,11 @@ int hm_cntr_trywait(struct hm_cntr *cntr)
 {
 	uint64_t value = atomic_load(&cntr->nic.value);
 	uint64_t errors = atomic_load(&cntr->nic.errors);
-	int ret = hm_wait_try(&cntr->nic.wait, cntr_changed, cntr);
+	int ret = refuse_exported(cntr, "fi_trywait");
 
+	if (ret)
+		return ret;
+	ret = hm_wait_try(&cntr->nic.wait, cntr_changed, cntr);
 	if (ret == -FI_EAGAIN) {
 		atomic_store(&cntr->value_tried, value);
 		atomic_store(&cntr->errors_tried, errors);
@@ -153,7 +168,9 @@ static int cntr_close(struct fid *fid)
 
 	if (ret)
 		return ret;
+	hm_xpu_part_end(cntr->xpu, atomic_exchange(&cntr->part, NULL));
 	nic_cntr_destroy(&cntr->nic);
+	hm_xpu_ctx_put(cntr->xpu);
 	hm_unuse(&cntr->domain->users);
 	hm_fid_end(fid);
 	free(cntr);
@@ -182,21 +199,76 @@ static const struct fi_ops_cntr cntr_ops = {
 	.export_xpu = cntr_export_xpu,
 };
 
-static int check_attr(const struct hm_domain *domain, const struct fi_cntr_attr *attr)
+/* ---- of an XPU context: the same until the counter is exported ---- */
+
+/* As fi_xpu_cntr_read has it where it cannot tell: nothing is counted as done. */
+static uint64_t xpu_read(struct fid_cntr *fid)
+{
+	return refuse_exported(hm_cntr_of(&fid->fid), "fi_cntr_read") ? 0 : cntr_read(fid);
+}
+
+static uint64_t xpu_readerr(struct fid_cntr *fid)
+{
+	int ret = refuse_exported(hm_cntr_of(&fid->fid), "fi_cntr_readerr");
+
+	return ret ? (uint64_t)ret : cntr_readerr(fid);
+}
+
+static int xpu_add(struct fid_cntr *fid, uint64_t value)
+{
+	int ret = refuse_exported(hm_cntr_of(&fid->fid), "fi_cntr_add");
+
+	return ret ? ret : cntr_add(fid, value);
+}
+
+static int xpu_set(struct fid_cntr *fid, uint64_t value)
+{
+	int ret = refuse_exported(hm_cntr_of(&fid->fid), "fi_cntr_set");
+
+	return ret ? ret : cntr_set(fid, value);
+}
+
+static int xpu_adderr(struct fid_cntr *fid, uint64_t value)
+{
+	int ret = refuse_exported(hm_cntr_of(&fid->fid), "fi_cntr_adderr");
+
+	return ret ? ret : cntr_adderr(fid, value);
+}
+
+static int xpu_seterr(struct fid_cntr *fid, uint64_t value)
+{
+	int ret = refuse_exported(hm_cntr_of(&fid->fid), "fi_cntr_seterr");
+
+	return ret ? ret : cntr_seterr(fid, value);
+}
+
+static int xpu_wait(struct fid_cntr *fid, uint64_t threshold, int timeout)
+{
+	int ret = refuse_exported(hm_cntr_of(&fid->fid), "fi_cntr_wait");
+
+	return ret ? ret : cntr_wait(fid, threshold, timeout);
+}
+
+static const struct fi_ops_cntr xpu_cntr_ops = {
+	.size = sizeof(struct fi_ops_cntr),
+	.read = xpu_read,
+	.readerr = xpu_readerr,
+	.add = xpu_add,
+	.set = xpu_set,
+	.wait = xpu_wait,
+	.adderr = xpu_adderr,
+	.seterr = xpu_seterr,
+	.export_xpu = cntr_export_xpu,
+};
+
+/* ---- opening ---- */
+
+static int check_attr(const struct fi_cntr_attr *attr)
 {
 	if (attr->flags & ~(uint64_t)FI_XPU) {
 		HM_WARN(FI_LOG_CNTR, "fi_cntr_open: unknown flags in 0x%llx",
 			(unsigned long long)attr->flags);
 		return -FI_EBADFLAGS;
-	}
-	if (attr->flags & FI_XPU) {
-		HM_WARN(FI_LOG_CNTR, "fi_cntr_open: FI_XPU is not offered by this domain");
-		return -FI_ENOSYS;
-	}
-	/* The attributes of a program built for an older interface end before xpu_ctx. */
-	if (FI_VERSION_GE(domain->api_version, FI_VERSION(2, 6)) && attr->xpu_ctx) {
-		HM_WARN(FI_LOG_CNTR, "fi_cntr_open: xpu_ctx is set without FI_XPU");
-		return -FI_EINVAL;
 	}
 	if (attr->events != FI_CNTR_EVENTS_COMP && attr->events != FI_CNTR_EVENTS_BYTES) {
 		HM_WARN(FI_LOG_CNTR, "fi_cntr_open: %d is no kind of events", (int)attr->events);
@@ -209,6 +281,7 @@ int hm_cntr_open(struct fid_domain *domain_fid, struct fi_cntr_attr *attr,
 		 struct fid_cntr **cntr_out, void *context)
 {
 	struct hm_domain *domain = hm_domain_of(&domain_fid->fid);
+	struct hm_xpu_ctx *xpu;
 	struct hm_cntr *cntr;
 	int ret;
 
@@ -216,27 +289,35 @@ int hm_cntr_open(struct fid_domain *domain_fid, struct fi_cntr_attr *attr,
 		HM_WARN(FI_LOG_CNTR, "fi_cntr_open: NULL %s", attr ? "cntr" : "attr");
 		return -FI_EINVAL;
 	}
-	ret = check_attr(domain, attr);
+	ret = check_attr(attr);
+	if (ret)
+		return ret;
+	ret = hm_xpu_ctx_get(domain, attr->flags & FI_XPU, &attr->xpu_ctx, FI_XPU_CAP_CNTR,
+			     "fi_cntr_open", &xpu);
 	if (ret)
 		return ret;
 	cntr = calloc(1, sizeof(*cntr));
 	if (!cntr) {
 		HM_WARN(FI_LOG_CNTR, "fi_cntr_open: out of memory");
-		return -FI_ENOMEM;
+		ret = -FI_ENOMEM;
+		goto put_context;
 	}
 	ret = nic_cntr_init(&cntr->nic, attr->events, attr->wait_obj);
 	if (ret)
 		goto free_cntr;
 	cntr->domain = domain;
+	cntr->xpu = xpu;
 	cntr->cntr.fid.fclass = FI_CLASS_CNTR;
 	cntr->cntr.fid.context = context;
 	cntr->cntr.fid.ops = (struct fi_ops *)&cntr_fid_ops;
-	cntr->cntr.ops = (struct fi_ops_cntr *)&cntr_ops;
+	cntr->cntr.ops = (struct fi_ops_cntr *)(xpu ? &xpu_cntr_ops : &cntr_ops);
 	hm_use(&domain->users);
 	*cntr_out = &cntr->cntr;
 	return 0;
 
 free_cntr:
 	free(cntr);
+put_context:
+	hm_xpu_ctx_put(xpu);
 	return ret;
 }

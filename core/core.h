@@ -7,8 +7,11 @@
  *
  * "x <- y": y holds one use of x.  Closing an object in use is -FI_EBUSY and changes nothing.
  *
+ * An XPU context is its domain's, and what belongs to one holds one of its users.
+ *
  * Lock order, outermost first; a thread takes locks downwards only:
- *   1. hm_mr_domain.map_lock, hm_ep.lock
+ *   0. xpu_engine.lock (xpu/xpu.h)
+ *   1. hm_mr_domain.map_lock, hm_mr_domain.local_lock, hm_ep.lock
  *   2. sw endpoint receive lock
  *   3. nic_av.lock
  *   4. nic_cq.lock
@@ -17,8 +20,20 @@
  *   7. hm_wait.lock
  *   8. the log's sink
  *
+ * Those of registration caches and what tells them of changed memory (core/mr/), inside 1 and 2, outside 7:
+ *   a. monitor_import.c, then monitor.c: which monitor there is, and who has joined
+ *   b. stats.c: turn, then lock
+ *   c. local_owner.c, then interfaces' (hmem/rocr_gone.c)
+ *   d. hm_cache: in a fork the list of all (cache_life.c) and reap_lock before wait_lock before the stripes';
+ *      else wait_lock alone, and reap_lock or a stripe's before queue_lock
+ *   e. monitor_choose.c, also inside a or b; monitor_uffd.c, core/base/held.c: each alone
+ *   f. monitor_hooks_elf.c: inside the loader's, outside that of the loader's list
+ * Under a, d, e and f no region is made or ended, nothing is allocated or freed, and of the program's nothing
+ * but its log is called.  Who reports that memory changes takes none of them.
+ *
  * Alone, with at most the log inside: the virtual ports' (sw_port.c), the atomic engine's
- * (sw_atomic.c), that of defined parameters (params_api.c).  Innermost: authorization keys' (base/auth.c).
+ * (sw_atomic.c), that of defined parameters (params_api.c), that of contexts' elements (xpu/ctx.c).
+ * Innermost: authorization keys' (base/auth.c).
  */
 #ifndef HM_CORE_H
 #define HM_CORE_H
@@ -49,6 +64,7 @@
 #include "core/base/range.h"
 #include "core/mr/mr.h"
 #include "core/nic/nic.h"
+#include "core/xpu.h"
 
 /* The interface version this library implements; fi_version() says it, a newer request is -FI_ENOSYS. */
 #define HM_API_VERSION	 FI_VERSION(2, 7)
@@ -71,6 +87,7 @@ struct hm_domain {
 	_Atomic uint32_t
 		users; /* ep, av, cq, cntr; regions and mapped keys are counted by their tables */
 	_Atomic uint32_t endpoints;
+	_Atomic(struct hm_xpu_ctx *) contexts; /* HM_XPU_CTX_MAX, owned; NULL: none was opened yet */
 	struct nic_domain
 		*nic; /* owned; ops->domain_size bytes; has the caps agreed and the default key */
 };
@@ -88,6 +105,8 @@ struct hm_cq {
 	struct hm_domain *domain; /* holds one of its users */
 	enum fi_cq_format format; /* never FI_CQ_FORMAT_UNSPEC */
 	enum fi_cq_wait_cond wait_cond;
+	struct hm_xpu_ctx *xpu;		    /* holds one of its users; NULL: the host's */
+	_Atomic(struct hm_xpu_part *) part; /* NULL: not exported */
 	struct nic_cq nic;
 };
 
@@ -96,6 +115,8 @@ struct hm_cntr {
 	struct hm_domain *domain;     /* holds one of its users */
 	_Atomic uint64_t errors_seen; /* errors when the application was last told of them */
 	_Atomic uint64_t value_tried, errors_tried; /* what the last fi_trywait was about */
+	struct hm_xpu_ctx *xpu;			    /* holds one of its users; NULL: the host's */
+	_Atomic(struct hm_xpu_part *) part;	    /* NULL: not exported */
 	struct nic_cntr nic;
 };
 
@@ -131,7 +152,11 @@ struct hm_ep {
 	uint64_t caps;
 	_Atomic uint64_t tx_op_flags, rx_op_flags; /* FI_SETOPSFLAG may change them at any time */
 	size_t inject_size, iov_limit, rma_iov_limit, max_msg_size;
-	struct nic_ep *nic; /* owned; ops->ep_size bytes */
+	uint32_t local; /* NIC_LOCAL_*: for these, buffers without a descriptor are registered */
+	size_t local_copied;
+	struct hm_xpu_ctx *xpu;		    /* holds one of its users; NULL: the host's */
+	_Atomic(struct hm_xpu_part *) part; /* NULL: not exported */
+	struct nic_ep *nic;		    /* owned; ops->ep_size bytes */
 };
 
 /* ---- down-casts, checked in debug builds ---- */
@@ -184,9 +209,25 @@ int hm_ext_check(const struct fid *fid, size_t fclass, const size_t *size,
 /* Hand out as much of a filled struct as the caller's has, which says how much in its size. */
 void hm_ext_give(void *out, void *filled, size_t size);
 
+/* ---- regions that one handle holds (mr_multi.c); mr_object.c ---- */
+
+/* As fi_mr_regattr(3), of base if that is not NULL; without an event, and closed by its handle alone. */
+int hm_mr_part_open(struct hm_domain *domain, const struct fi_mr_attr *attr, struct fid_mr *base,
+		    uint64_t flags, struct fid_mr **out);
+/* The halves of closing: hm_mr_begin_close and its kin.  mr is free after a close that returns 0. */
+int hm_mr_part_begin_close(struct fid_mr *mr);
+void hm_mr_part_cancel_close(struct fid_mr *mr);
+int hm_mr_part_close(struct fid_mr *mr);
+/* Between the halves, of one that no program has heard of: it ends now, or with its domain. */
+void hm_mr_part_abandon(struct fid_mr *mr);
+
 /* ---- constructors behind the ops tables ---- */
 extern struct fi_ops_mr hm_mr_ops;
 extern struct hmreg_hmem_ops hm_hmem_ext_ops;
+extern struct hmreg_topology_ops hm_topology_ext_ops;
+extern struct hmreg_multi_ops hm_multi_ext_ops;
+/* fi_fabric for a caller that means this library, whatever provider attr names. */
+int hm_fabric_open(const struct fi_fabric_attr *attr, struct fid_fabric **fabric, void *context);
 int hm_domain_open(struct fid_fabric *fabric, struct fi_info *info, struct fid_domain **domain,
 		   void *context);
 int hm_domain_open2(struct fid_fabric *fabric, struct fi_info *info, struct fid_domain **domain,
@@ -195,6 +236,8 @@ int hm_domain_open2(struct fid_fabric *fabric, struct fi_info *info, struct fid_
 int hm_domain_open_over(struct fid_fabric *fabric, struct fi_info *info,
 			const struct hmreg_verbs_adopt *adopt, struct fid_domain **domain,
 			void *context);
+/* fi_open("mr_cache") */
+int hm_mr_cache_open(size_t attr_len, uint64_t flags, struct fid **fid, void *context);
 int hm_eq_open(struct fid_fabric *fabric, struct fi_eq_attr *attr, struct fid_eq **eq,
 	       void *context);
 int hm_av_open(struct fid_domain *domain, struct fi_av_attr *attr, struct fid_av **av,

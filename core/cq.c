@@ -10,6 +10,16 @@
 
 /* ---- reading ---- */
 
+/* What an exported queue holds is its device's. */
+static int refuse_exported(struct hm_cq *cq, const char *call)
+{
+	if (__builtin_expect(!atomic_load_explicit(&cq->part, memory_order_relaxed), 1))
+		return 0;
+	HM_WARN(FI_LOG_CQ, "%s: the queue is exported: its device reads it (fi_xpu_device.h)",
+		call);
+	return -FI_EOPBADSTATE;
+}
+
 /* Shared by the read calls: a reader must have somewhere to put what it asks for. */
 static int check_buf(const void *buf, size_t count)
 {
@@ -68,14 +78,22 @@ static bool reached(struct hm_cq *cq, size_t count)
 	return nic_cq_reached(&cq->nic, count);
 }
 
+/* Of a queue that is exported while it sleeps, a reader takes nothing any more. */
+static ssize_t sread_last(struct sread *r)
+{
+	int ret = refuse_exported(r->cq, "fi_cq_sread");
+
+	return ret ? ret : sread_take(r);
+}
+
 /* Takes at once what it finds, lest another reader take it between the look and the read. */
 static bool sread_ready(void *arg)
 {
 	struct sread *r = arg;
 
-	if (!reached(r->cq, r->threshold))
+	if (!reached(r->cq, r->threshold) && !atomic_load(&r->cq->part))
 		return false;
-	r->taken = sread_take(r);
+	r->taken = sread_last(r);
 	return r->taken != -FI_EAGAIN;
 }
 
@@ -104,7 +122,7 @@ static ssize_t cq_sreadfrom(struct fid_cq *cq_fid, void *buf, size_t count, fi_a
 		r.threshold = 1;
 	/* After the timeout or fi_cq_signal, fewer than the threshold are better than none. */
 	if (hm_wait_until(&cq->nic.wait, sread_ready, &r, timeout))
-		return sread_take(&r);
+		return sread_last(&r);
 	return r.taken;
 }
 
@@ -188,11 +206,7 @@ static const char *cq_strerror(struct fid_cq *cq_fid, int prov_errno, const void
 
 static int cq_export_xpu(struct fid_cq *cq_fid, uint64_t flags, struct fid_xpu_cq *xpu_cq)
 {
-	(void)cq_fid;
-	(void)flags;
-	(void)xpu_cq;
-	HM_WARN(FI_LOG_CQ, "fi_cq_export_xpu: the queue belongs to no XPU context");
-	return -FI_ENOSYS;
+	return hm_xpu_cq_export(hm_cq_of(&cq_fid->fid), flags, xpu_cq);
 }
 
 static int cq_control(struct fid *fid, int command, void *arg)
@@ -207,8 +221,11 @@ static bool cq_ready(void *arg)
 
 int hm_cq_trywait(struct hm_cq *cq)
 {
-	int ret = hm_wait_try(&cq->nic.wait, cq_ready, cq);
+	int ret = refuse_exported(cq, "fi_trywait");
 
+	if (ret)
+		return ret;
+	ret = hm_wait_try(&cq->nic.wait, cq_ready, cq);
 	if (ret == -FI_EINVAL)
 		HM_WARN(FI_LOG_CQ, "fi_trywait: the completion queue has no FI_WAIT_FD");
 	return ret;
@@ -221,7 +238,9 @@ static int cq_close(struct fid *fid)
 
 	if (ret)
 		return ret;
+	hm_xpu_part_end(cq->xpu, atomic_exchange(&cq->part, NULL));
 	nic_cq_destroy(&cq->nic);
+	hm_xpu_ctx_put(cq->xpu);
 	hm_unuse(&cq->domain->users);
 	hm_fid_end(fid);
 	free(cq);
@@ -250,30 +269,71 @@ static const struct fi_ops_cq cq_ops = {
 	.export_xpu = cq_export_xpu,
 };
 
+/* ---- of an XPU context: the same until the queue is exported ---- */
+
+static ssize_t xpu_readfrom(struct fid_cq *fid, void *buf, size_t count, fi_addr_t *src_addr)
+{
+	int ret = refuse_exported(hm_cq_of(&fid->fid), "fi_cq_readfrom");
+
+	return ret ? ret : cq_readfrom(fid, buf, count, src_addr);
+}
+
+static ssize_t xpu_read(struct fid_cq *fid, void *buf, size_t count)
+{
+	int ret = refuse_exported(hm_cq_of(&fid->fid), "fi_cq_read");
+
+	return ret ? ret : cq_read(fid, buf, count);
+}
+
+static ssize_t xpu_readerr(struct fid_cq *fid, struct fi_cq_err_entry *buf, uint64_t flags)
+{
+	int ret = refuse_exported(hm_cq_of(&fid->fid), "fi_cq_readerr");
+
+	return ret ? ret : cq_readerr(fid, buf, flags);
+}
+
+static ssize_t xpu_sreadfrom(struct fid_cq *fid, void *buf, size_t count, fi_addr_t *src_addr,
+			     const void *cond, int timeout)
+{
+	int ret = refuse_exported(hm_cq_of(&fid->fid), "fi_cq_sreadfrom");
+
+	return ret ? ret : cq_sreadfrom(fid, buf, count, src_addr, cond, timeout);
+}
+
+static ssize_t xpu_sread(struct fid_cq *fid, void *buf, size_t count, const void *cond, int timeout)
+{
+	int ret = refuse_exported(hm_cq_of(&fid->fid), "fi_cq_sread");
+
+	return ret ? ret : cq_sread(fid, buf, count, cond, timeout);
+}
+
+static const struct fi_ops_cq xpu_cq_ops = {
+	.size = sizeof(struct fi_ops_cq),
+	.read = xpu_read,
+	.readfrom = xpu_readfrom,
+	.readerr = xpu_readerr,
+	.sread = xpu_sread,
+	.sreadfrom = xpu_sreadfrom,
+	.signal = cq_signal,
+	.strerror = cq_strerror,
+	.export_xpu = cq_export_xpu,
+};
+
 /* ---- opening ---- */
 
-static int check_flags(const struct hm_domain *domain, const struct fi_cq_attr *attr)
+static int check_flags(const struct fi_cq_attr *attr)
 {
 	if (attr->flags & ~(uint64_t)(FI_AFFINITY | FI_XPU)) {
 		HM_WARN(FI_LOG_CQ, "fi_cq_open: unknown flags in 0x%llx",
 			(unsigned long long)attr->flags);
 		return -FI_EBADFLAGS;
 	}
-	if (attr->flags & FI_XPU) {
-		HM_WARN(FI_LOG_CQ, "fi_cq_open: FI_XPU is not offered by this domain");
-		return -FI_ENOSYS;
-	}
-	/* The attributes of a program built for an older interface end before xpu_ctx. */
-	if (FI_VERSION_GE(domain->api_version, FI_VERSION(2, 6)) && attr->xpu_ctx) {
-		HM_WARN(FI_LOG_CQ, "fi_cq_open: xpu_ctx is set without FI_XPU");
-		return -FI_EINVAL;
-	}
 	return 0;
 }
 
-static int check_attr(const struct hm_domain *domain, const struct fi_cq_attr *attr)
+static int check_attr(const struct fi_cq_attr *attr)
 {
-	int ret = check_flags(domain, attr);
+	int ret = check_flags(attr);
 
 	if (ret)
 		return ret;
@@ -300,6 +360,7 @@ int hm_cq_open(struct fid_domain *domain_fid, struct fi_cq_attr *attr, struct fi
 	       void *context)
 {
 	struct hm_domain *domain = hm_domain_of(&domain_fid->fid);
+	struct hm_xpu_ctx *xpu;
 	struct hm_cq *cq;
 	int ret;
 
@@ -307,13 +368,18 @@ int hm_cq_open(struct fid_domain *domain_fid, struct fi_cq_attr *attr, struct fi
 		HM_WARN(FI_LOG_CQ, "fi_cq_open: NULL %s", attr ? "cq" : "attr");
 		return -FI_EINVAL;
 	}
-	ret = check_attr(domain, attr);
+	ret = check_attr(attr);
+	if (ret)
+		return ret;
+	ret = hm_xpu_ctx_get(domain, attr->flags & FI_XPU, &attr->xpu_ctx, FI_XPU_CAP_CQ,
+			     "fi_cq_open", &xpu);
 	if (ret)
 		return ret;
 	cq = calloc(1, sizeof(*cq));
 	if (!cq) {
 		HM_WARN(FI_LOG_CQ, "fi_cq_open: out of memory");
-		return -FI_ENOMEM;
+		ret = -FI_ENOMEM;
+		goto put_context;
 	}
 	ret = nic_cq_init(&cq->nic, attr->size ? attr->size : CQ_DEFAULT_SIZE, attr->wait_obj);
 	if (ret)
@@ -321,15 +387,18 @@ int hm_cq_open(struct fid_domain *domain_fid, struct fi_cq_attr *attr, struct fi
 	cq->format = attr->format ? attr->format : FI_CQ_FORMAT_CONTEXT;
 	cq->wait_cond = attr->wait_cond;
 	cq->domain = domain;
+	cq->xpu = xpu;
 	cq->cq.fid.fclass = FI_CLASS_CQ;
 	cq->cq.fid.context = context;
 	cq->cq.fid.ops = (struct fi_ops *)&cq_fid_ops;
-	cq->cq.ops = (struct fi_ops_cq *)&cq_ops;
+	cq->cq.ops = (struct fi_ops_cq *)(xpu ? &xpu_cq_ops : &cq_ops);
 	hm_use(&domain->users);
 	*cq_out = &cq->cq;
 	return 0;
 
 free_cq:
 	free(cq);
+put_context:
+	hm_xpu_ctx_put(xpu);
 	return ret;
 }

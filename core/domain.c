@@ -6,6 +6,9 @@
 #include "core/auth.h"
 #include "core/core.h"
 #include "core/info.h"
+#include "core/mr/kept.h"
+#include "core/mr/local.h"
+#include "core/mr/stats.h"
 
 /* ---- figures ---- */
 
@@ -19,7 +22,7 @@ static int domain_stats(struct fid *fid, struct hmreg_domain_stats *out)
 	if (ret != 0)
 		return ret;
 	domain = hm_domain_of(fid);
-	hm_key_count(&domain->mr.regions, &stats.regions, &stats.registered_bytes);
+	hm_mr_count(&domain->mr, &stats.regions, &stats.registered_bytes);
 	hm_key_count(&domain->mr.mapped, &stats.mapped_keys, NULL);
 	stats.endpoints = atomic_load(&domain->endpoints);
 	hm_ext_give(out, &stats, sizeof(stats));
@@ -43,29 +46,48 @@ static int domain_verbs(struct fid *fid, struct hmreg_verbs_domain *out)
 	return 0;
 }
 
+static int domain_cache(struct fid *fid, struct hmreg_cache_stats *out)
+{
+	struct hmreg_cache_stats stats;
+	int ret = hm_ext_check(fid, FI_CLASS_DOMAIN, out ? &out->size : NULL, FI_LOG_DOMAIN,
+			       "not a domain, or no room for the figures of its cache");
+
+	if (ret != 0)
+		return ret;
+	hm_cache_figures(atomic_load(&hm_domain_of(fid)->mr.shown), &stats);
+	hm_ext_give(out, &stats, sizeof(stats));
+	return 0;
+}
+
 static struct hmreg_domain_ops domain_ext_ops = {
 	.size = sizeof(struct hmreg_domain_ops),
 	.stats = domain_stats,
 	.verbs = domain_verbs,
+	.cache = domain_cache,
 };
 
 static int domain_ops_open(struct fid *fid, const char *name, uint64_t flags, void **ops,
 			   void *context)
 {
+	bool multi = name && strcmp(name, HMREG_MULTI_OPS) == 0;
+
 	(void)context;
-	return hm_ext_open(fid, FI_LOG_DOMAIN, name, flags, ops, HMREG_DOMAIN_OPS, &domain_ext_ops);
+	return hm_ext_open(fid, FI_LOG_DOMAIN, name, flags, ops,
+			   multi ? HMREG_MULTI_OPS : HMREG_DOMAIN_OPS,
+			   multi ? (void *)&hm_multi_ext_ops : (void *)&domain_ext_ops);
 }
 
 /* ---- life ---- */
 
 static int check_empty(struct hm_domain *domain)
 {
-	uint64_t regions, mapped, refused;
+	uint64_t regions, bytes, mapped, refused;
 	int ret = hm_check_unused(&domain->users, "domain");
 
 	if (ret != 0)
 		return ret;
-	hm_key_count(&domain->mr.regions, &regions, NULL);
+	hm_mr_end_abandoned(&domain->mr);
+	hm_mr_count(&domain->mr, &regions, &bytes);
 	hm_key_count(&domain->mr.mapped, &mapped, NULL);
 	if (regions == 0 && mapped == 0)
 		return 0;
@@ -86,6 +108,7 @@ static int check_empty(struct hm_domain *domain)
 
 static void free_domain(struct hm_domain *domain)
 {
+	hm_xpu_contexts_end(domain);
 	hm_mr_domain_destroy(&domain->mr);
 	hm_auth_release(domain->nic->auth.keys);
 	free(domain->nic);
@@ -97,6 +120,8 @@ static int domain_close(struct fid *fid)
 	struct hm_domain *domain = hm_domain_of(fid);
 	int ret = check_empty(domain);
 
+	if (ret == 0)
+		ret = hm_mr_local_flush(&domain->mr);
 	if (ret == 0)
 		ret = domain->nic->ops->domain_close(domain->nic);
 	if (ret != 0)
@@ -269,6 +294,7 @@ static int agreed_mode(const struct fi_info *info, int *mode)
 static int check_info(const struct hm_fabric *fabric, const struct fi_info *info,
 		      const struct nic_port **port, int *mode)
 {
+	uint64_t offered;
 	int ret, needed;
 
 	*port = hm_info_port(info);
@@ -289,9 +315,10 @@ static int check_info(const struct hm_fabric *fabric, const struct fi_info *info
 		return -FI_EINVAL;
 	}
 	*mode = needed | (*mode & ((*port)->mr_mode_kept | ((*port)->mr_mode & FI_MR_LOCAL)));
-	if (info->caps & ~(*port)->caps) {
+	offered = hm_port_caps(*port, fabric->fabric.api_version);
+	if (info->caps & ~offered) {
 		HM_WARN(FI_LOG_DOMAIN, "%s does not offer capabilities 0x%lx", (*port)->domain_name,
-			(unsigned long)(info->caps & ~(*port)->caps));
+			(unsigned long)(info->caps & ~offered));
 		return -FI_EINVAL;
 	}
 	return 0;
@@ -303,6 +330,12 @@ static struct nic_av *find_av(const struct hm_mr_domain *mr, struct fid_av *fid)
 	struct hm_av *av = fid && fid->fid.fclass == FI_CLASS_AV ? hm_av_of(&fid->fid) : NULL;
 
 	return av && &av->domain->mr == mr ? &av->nic : NULL;
+}
+
+/* FI_XPU may have been asked for of the domain alone. */
+static uint64_t agreed_caps(const struct fi_info *info, uint64_t offered)
+{
+	return info->caps ? info->caps | (info->domain_attr->caps & offered & FI_XPU) : offered;
 }
 
 /* Everything but what the NIC makes of it. */
@@ -320,7 +353,7 @@ static int new_domain(const struct hm_fabric *fabric, const struct nic_port *por
 	nic->ops = port->ops;
 	nic->port = port;
 	nic->mr_mode = mode;
-	nic->caps = info->caps ? info->caps : port->caps;
+	nic->caps = agreed_caps(info, hm_port_caps(port, fabric->fabric.api_version));
 	domain->nic = nic;
 	domain->api_version = fabric->fabric.api_version;
 	ret = hm_auth_of_domain(port, info->domain_attr, domain->api_version, &nic->auth.keys,

@@ -1,123 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Endpoints: opened, bound, enabled, closed. */
+#include "core/base/refusal.h"
 #include "core/auth.h"
 #include "core/ep.h"
+#include "core/info.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-/* ---- checks that the data calls share ---- */
-
-int hm_ep_refuse(const struct hm_ep *ep, uint64_t need, const char *call)
-{
-	if (!atomic_load(&((struct hm_ep *)ep)->enabled)) {
-		HM_WARN(FI_LOG_EP_DATA, "%s: the endpoint is not enabled", call);
-		return -FI_EOPBADSTATE;
-	}
-	HM_WARN(FI_LOG_EP_DATA, "%s: the endpoint was not opened with capabilities 0x%lx", call,
-		(unsigned long)(need & ~ep->caps));
-	return -FI_EOPNOTSUPP;
-}
-
-uint64_t hm_ep_peer(const struct hm_ep *ep, fi_addr_t addr, const char *call)
-{
-	uint64_t peer = nic_av_peer(&ep->av->nic, addr);
-
-	if (__builtin_expect(peer == 0, 0))
-		HM_WARN(FI_LOG_EP_DATA, "%s: address 0x%lx is not in the address vector", call,
-			(unsigned long)addr);
-	return peer;
-}
-
-int hm_locals_add(struct hm_ep *ep, struct hm_locals *locals, const void *buf, size_t len,
-		  void *desc, uint64_t access, bool inject, const char *call)
-{
-	struct nic_seg *seg = &locals->seg[locals->count];
-	int ret;
-
-	if (__builtin_expect((!buf && len > 0) || hm_wraps((uintptr_t)buf, len) ||
-				     len > SIZE_MAX - locals->len,
-			     0)) {
-		HM_WARN(FI_LOG_EP_DATA, "%s: buffer %p of %zu bytes is none", call, buf, len);
-		return -FI_EINVAL;
-	}
-	seg->region = NULL;
-	if (!inject && !ep->domain->ignores_desc) {
-		ret = nic_local_acquire(ep->domain->nic, desc, buf, len, access, call,
-					&seg->region);
-		if (ret != 0)
-			return ret;
-	}
-	if (__builtin_expect(!seg->region && (ep->domain->nic->caps & FI_HMEM), 0)) {
-		ret = hm_mr_check_local(ep->domain->nic, buf, len, call);
-		if (ret != 0)
-			return ret;
-	}
-	seg->addr = (void *)(uintptr_t)buf;
-	seg->len = len;
-	locals->len += len;
-	locals->count++;
-	return 0;
-}
-
-int hm_locals_addv(struct hm_ep *ep, struct hm_locals *locals, const struct iovec *iov, void **desc,
-		   size_t count, uint64_t access, bool inject, const char *call)
-{
-	int ret = 0;
-
-	if (count > ep->iov_limit || (count > 0 && !iov)) {
-		HM_WARN(FI_LOG_EP_DATA, "%s: iov %p with %zu entries; up to %zu are possible", call,
-			(const void *)iov, count, ep->iov_limit);
-		return -FI_EINVAL;
-	}
-	for (size_t i = 0; i < count && ret == 0; i++)
-		ret = hm_locals_add(ep, locals, iov[i].iov_base, iov[i].iov_len,
-				    desc ? desc[i] : NULL, access, inject, call);
-	if (ret != 0)
-		hm_locals_release(locals);
-	return ret;
-}
-
-void hm_locals_release(struct hm_locals *locals)
-{
-	for (uint32_t i = 0; i < locals->count; i++)
-		nic_local_release(locals->seg[i].region);
-	locals->count = 0;
-}
-
-int hm_ep_check_flags(uint64_t flags, uint64_t allowed, const char *call)
-{
-	if (!(flags & ~allowed))
-		return 0;
-	HM_WARN(FI_LOG_EP_DATA, "%s: unknown or unsupported flags 0x%lx", call,
-		(unsigned long)(flags & ~allowed));
-	return -FI_EBADFLAGS;
-}
-
-int hm_ep_check_msg(const void *msg, uint64_t flags, uint64_t allowed, const char *call)
-{
-	int ret = hm_ep_check_flags(flags, allowed, call);
-
-	if (ret != 0 || msg)
-		return ret;
-	HM_WARN(FI_LOG_EP_DATA, "%s: msg is NULL", call);
-	return -FI_EINVAL;
-}
-
-int hm_ep_check_len(const struct hm_ep *ep, size_t len, uint64_t flags, const char *call)
-{
-	if ((flags & FI_INJECT) && len > ep->inject_size) {
-		HM_WARN(FI_LOG_EP_DATA, "%s: %zu bytes to inject, the limit is %zu", call, len,
-			ep->inject_size);
-		return -FI_EINVAL;
-	}
-	if (len > ep->max_msg_size) {
-		HM_WARN(FI_LOG_EP_DATA, "%s: %zu bytes, the limit is %zu", call, len,
-			ep->max_msg_size);
-		return -FI_EMSGSIZE;
-	}
-	return 0;
-}
 
 /* ---- closing ---- */
 
@@ -144,6 +33,8 @@ static int ep_close(struct fid *fid)
 
 	if (ret != 0)
 		return ret;
+	/* the device's requests end first: none is taken from its ring any more */
+	hm_xpu_part_end(ep->xpu, atomic_exchange(&ep->part, NULL));
 	enabled = atomic_exchange(&ep->enabled, false);
 	ret = ep->domain->nic->ops->ep_close(ep->nic);
 	if (ret != 0) {
@@ -152,6 +43,7 @@ static int ep_close(struct fid *fid)
 	}
 	hm_auth_drop(ep);
 	unbind_all(ep);
+	hm_xpu_ctx_put(ep->xpu);
 	atomic_fetch_sub(&ep->domain->endpoints, 1);
 	hm_unuse(&ep->domain->users);
 	pthread_mutex_destroy(&ep->lock);
@@ -195,6 +87,9 @@ static int bind_cq(struct hm_ep *ep, struct hm_cq *cq, uint64_t flags)
 		return refuse_bind("the endpoint has a completion queue for this already");
 	if (cq->domain != ep->domain)
 		return refuse_bind("completion queue and endpoint are of different domains");
+	/* a queue of the host's may be bound: for errors */
+	if (cq->xpu && cq->xpu != ep->xpu)
+		return refuse_bind("completion queue and endpoint are not of one XPU context");
 	if (flags & FI_TRANSMIT) {
 		hm_use(&cq->nic.users);
 		ep->tx_cq = cq;
@@ -233,6 +128,8 @@ static int bind_cntr(struct hm_ep *ep, struct hm_cntr *cntr, uint64_t flags)
 		return refuse_bind("counting remote accesses needs the capability FI_RMA_EVENT");
 	if (cntr->domain != ep->domain)
 		return refuse_bind("counter and endpoint are of different domains");
+	if (cntr->xpu != ep->xpu)
+		return refuse_bind("counter and endpoint are not of one XPU context");
 	for (int i = 0; i < NIC_CNTR_SLOTS; i++) {
 		if (flags & cntr_flags[i]) {
 			hm_use(&cntr->nic.users);
@@ -435,14 +332,16 @@ static int check_limits(const struct nic_port *port, const struct fi_info *info)
 static int check_ep_info(const struct hm_domain *domain, const struct fi_info *info)
 {
 	uint64_t caps = info->caps ? info->caps : domain->nic->caps;
+	uint64_t offered = hm_port_caps(domain->nic->port, domain->api_version);
 
 	if (hm_info_port(info) != domain->nic->port) {
 		HM_WARN(FI_LOG_EP_CTRL, "the info is of another domain");
 		return -FI_EINVAL;
 	}
 	if (domain->nic->port->no_endpoints) {
-		HM_WARN(FI_LOG_EP_CTRL, "%s is for registration alone: %s",
-			domain->nic->port->domain_name, domain->nic->port->no_endpoints);
+		HM_REFUSE(FI_LOG_EP_CTRL, domain->nic->port->no_endpoints_cause,
+			  "%s is for registration alone: %s", domain->nic->port->domain_name,
+			  domain->nic->port->no_endpoints);
 		return -FI_EOPNOTSUPP;
 	}
 	if (info->ep_attr && info->ep_attr->type != FI_EP_RDM &&
@@ -450,13 +349,9 @@ static int check_ep_info(const struct hm_domain *domain, const struct fi_info *i
 		HM_WARN(FI_LOG_EP_CTRL, "only FI_EP_RDM endpoints are offered");
 		return -FI_EINVAL;
 	}
-	if (caps & ~domain->nic->port->caps) {
+	if (caps & ~offered) {
 		HM_WARN(FI_LOG_EP_CTRL, "capabilities 0x%lx are not offered",
-			(unsigned long)(caps & ~domain->nic->port->caps));
-		return -FI_EINVAL;
-	}
-	if (info->ep_attr && info->ep_attr->xpu_ctx) {
-		HM_WARN(FI_LOG_EP_CTRL, "xpu_ctx is set without FI_XPU");
+			(unsigned long)(caps & ~offered));
 		return -FI_EINVAL;
 	}
 	return check_limits(domain->nic->port, info);
@@ -476,6 +371,7 @@ static void take_attributes(struct hm_ep *ep, const struct fi_info *info)
 	ep->iov_limit = port->iov_limit;
 	ep->rma_iov_limit = port->rma_iov_limit;
 	ep->max_msg_size = port->max_msg_size;
+	ep->local_copied = port->local_copied;
 	if (info->ep_attr && info->ep_attr->max_msg_size)
 		ep->max_msg_size = info->ep_attr->max_msg_size;
 	ep->nic->domain = ep->domain->nic;
@@ -483,53 +379,95 @@ static void take_attributes(struct hm_ep *ep, const struct fi_info *info)
 	ep->nic->rx_size = rx && rx->size ? rx->size : port->rx_size;
 }
 
+static int check_open(const struct fid_domain *fid, const struct fi_info *info, struct fid_ep **out,
+		      uint64_t flags)
+{
+	if (!fid || fid->fid.fclass != FI_CLASS_DOMAIN || !info || !out) {
+		HM_WARN(FI_LOG_EP_CTRL, "not a domain, no info, or nowhere to put the endpoint");
+		return -FI_EINVAL;
+	}
+	if (flags & ~FI_XPU) {
+		HM_WARN(FI_LOG_EP_CTRL, "flags 0x%lx are not offered",
+			(unsigned long)(flags & ~FI_XPU));
+		return flags & FI_PEER ? -FI_ENOSYS : -FI_EBADFLAGS;
+	}
+	return 0;
+}
+
+/* The context that the endpoint is for, if any, and so whether each buffer comes with a descriptor. */
+static int take_context(struct hm_ep *ep, const struct fi_info *info, uint64_t flags)
+{
+	const struct nic_domain *nic = ep->domain->nic;
+	int ret = hm_xpu_ctx_get(ep->domain, flags & FI_XPU,
+				 info->ep_attr ? &info->ep_attr->xpu_ctx : NULL, FI_XPU_CAP_EP,
+				 "fi_endpoint2", &ep->xpu);
+
+	if (ret != 0)
+		return ret;
+	if (!(nic->mr_mode & (ep->xpu ? FI_MR_XPU_DESC : FI_MR_LOCAL)))
+		ep->local = nic->port->local;
+	if (!ep->xpu || (ep->caps & FI_XPU))
+		return 0;
+	HM_WARN(FI_LOG_EP_CTRL, "fi_endpoint2: FI_XPU is not among the info's capabilities");
+	hm_xpu_ctx_put(ep->xpu);
+	return -FI_EINVAL;
+}
+
+/* An endpoint in memory, which the NIC does not know yet. */
+static struct hm_ep *new_ep(struct hm_domain *domain, const struct fi_info *info)
+{
+	struct hm_ep *ep = calloc(1, sizeof(*ep));
+
+	if (ep)
+		ep->nic = calloc(1, domain->nic->ops->ep_size);
+	if (!ep || !ep->nic) {
+		HM_WARN(FI_LOG_EP_CTRL, "no memory for an endpoint");
+		free(ep);
+		return NULL;
+	}
+	ep->domain = domain;
+	take_attributes(ep, info);
+	return ep;
+}
+
 int hm_ep_open2(struct fid_domain *fid, struct fi_info *info, struct fid_ep **out, uint64_t flags,
 		void *context)
 {
 	struct hm_domain *domain;
 	struct hm_ep *ep;
-	int ret;
+	int ret = check_open(fid, info, out, flags);
 
-	if (!fid || fid->fid.fclass != FI_CLASS_DOMAIN || !info || !out) {
-		HM_WARN(FI_LOG_EP_CTRL, "not a domain, no info, or nowhere to put the endpoint");
-		return -FI_EINVAL;
-	}
-	if (flags != 0) {
-		HM_WARN(FI_LOG_EP_CTRL, "flags 0x%lx are not offered", (unsigned long)flags);
-		return flags & (FI_XPU | FI_PEER) ? -FI_ENOSYS : -FI_EBADFLAGS;
-	}
+	if (ret != 0)
+		return ret;
 	domain = hm_domain_of(&fid->fid);
 	ret = check_ep_info(domain, info);
 	if (ret != 0)
 		return ret;
-	ep = calloc(1, sizeof(*ep));
-	if (ep)
-		ep->nic = calloc(1, domain->nic->ops->ep_size);
-	if (!ep || !ep->nic) {
-		HM_WARN(FI_LOG_EP_CTRL, "no memory for an endpoint");
-		ret = -FI_ENOMEM;
+	ep = new_ep(domain, info);
+	if (!ep)
+		return -FI_ENOMEM;
+	ret = take_context(ep, info, flags);
+	if (ret != 0)
 		goto free_ep;
-	}
-	ep->domain = domain;
-	take_attributes(ep, info);
 	ret = hm_auth_of_ep(domain, info->ep_attr, &ep->nic->auth);
 	if (ret != 0)
-		goto free_nic;
+		goto put_context;
 	ret = domain->nic->ops->ep_open(ep->nic, info->src_addr, info->src_addrlen);
 	if (ret != 0)
 		goto release_key;
 	pthread_mutex_init(&ep->lock, NULL);
 	ep->ep.fid = (struct fid){ FI_CLASS_EP, context, &ep_fid_ops };
-	hm_ep_set_ops(&ep->ep);
+	hm_ep_set_ops(ep);
 	hm_use(&domain->users);
 	atomic_fetch_add(&domain->endpoints, 1);
 	*out = &ep->ep;
 	return 0;
 release_key:
 	hm_auth_release(ep->nic->auth);
-free_nic:
-	free(ep->nic);
+put_context:
+	hm_xpu_ctx_put(ep->xpu);
 free_ep:
+	free(ep->nic);
 	free(ep);
 	return ret;
 }

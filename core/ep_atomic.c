@@ -167,6 +167,9 @@ static ssize_t run(struct fid_ep *fid, const struct atomic_call *call)
 		return ret;
 	o.local.count = o.result.count = o.compare.count = 0;
 	o.local.len = o.result.len = o.compare.len = 0;
+	o.local.bare = o.compare.bare = hm_ep_bare(ep, NIC_LOCAL_ATOMICS, false, 0, call->flags);
+	o.result.bare =
+		hm_ep_bare(ep, NIC_LOCAL_ATOMICS, false, 0, call->flags & ~(uint64_t)FI_INJECT);
 	ret = add_operands(ep, call, size, len, &o);
 	if (ret == 0)
 		ret = post(ep, call, &o, remote, len);

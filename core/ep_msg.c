@@ -8,7 +8,7 @@ static ssize_t send_vector(struct fid_ep *fid, const struct fi_msg *msg, uint64_
 			   const char *call)
 {
 	struct hm_ep *ep = hm_ep_of(&fid->fid);
-	struct hm_locals locals = { .count = 0 };
+	struct hm_locals locals;
 	struct nic_wr wr = { .op = NIC_OP_SEND,
 			     .flags = flags,
 			     .comp_flags = FI_MSG | FI_SEND,
@@ -22,6 +22,10 @@ static ssize_t send_vector(struct fid_ep *fid, const struct fi_msg *msg, uint64_
 	wr.peer = hm_ep_peer(ep, msg->addr, call);
 	if (wr.peer == 0)
 		return -FI_EINVAL;
+	locals.count = 0;
+	locals.len = 0;
+	locals.bare = hm_ep_barev(ep, NIC_LOCAL_PAYLOAD, true, msg->msg_iov, msg->desc,
+				  msg->iov_count, flags);
 	ret = hm_locals_addv(ep, &locals, msg->msg_iov, msg->desc, msg->iov_count, FI_SEND,
 			     flags & FI_INJECT, call);
 	if (ret != 0)
@@ -139,7 +143,7 @@ static ssize_t recv_vector(struct fid_ep *fid, const struct fi_msg *msg, uint64_
 			   const char *call)
 {
 	struct hm_ep *ep = hm_ep_of(&fid->fid);
-	struct hm_locals locals = { .count = 0 };
+	struct hm_locals locals;
 	struct nic_recv recv = { .iov = msg->msg_iov,
 				 .desc = ep->domain->ignores_desc ? NULL : msg->desc,
 				 .count = msg->iov_count,
@@ -151,13 +155,26 @@ static ssize_t recv_vector(struct fid_ep *fid, const struct fi_msg *msg, uint64_
 		ret = recv_source(ep, msg->addr, call, &recv);
 	if (ret != 0)
 		return ret;
-	/* the regions are looked up again when a message is there; they may be closed by then */
+	locals.count = 0;
+	locals.len = 0;
+	locals.bare = hm_ep_bare(ep, NIC_LOCAL_RECEIVES, false, 0, flags);
 	ret = hm_locals_addv(ep, &locals, msg->msg_iov, msg->desc, msg->iov_count, FI_RECV, false,
 			     call);
 	if (ret != 0)
 		return ret;
-	hm_locals_release(&locals);
-	return ep->domain->nic->ops->post_recv(ep->nic, &recv);
+	for (uint32_t i = 0; i < locals.count; i++) {
+		if (locals.seg[i].hold)
+			continue;
+		/* it is looked up again when a message is there, and may be closed by then */
+		hm_local_release(&locals.seg[i]);
+		locals.hold[i].region = NULL;
+	}
+	recv.hold = locals.hold;
+	ret = ep->domain->nic->ops->post_recv(ep->nic, &recv);
+	for (uint32_t i = 0; i < locals.count; i++)
+		if (locals.hold[i].region)
+			hm_local_release(&locals.seg[i]);
+	return ret;
 }
 
 static uint64_t rx_flags(struct fid_ep *ep)

@@ -120,6 +120,8 @@ static ssize_t ep_cancel(fid_t fid, void *context)
 		return -FI_EINVAL;
 	}
 	ep = hm_ep_of(fid);
+	if (ep->xpu)
+		return hm_ep_xpu_refuse();
 	ret = ep->domain->nic->ops->cancel(ep->nic, context);
 	if (ret == -FI_ENOENT) /* as when a message came first, so no warning */
 		HM_INFO(FI_LOG_EP_DATA, "fi_cancel: no posted receive has context %p", context);
@@ -213,10 +215,7 @@ static ssize_t ep_size_left(struct fid_ep *ep)
 
 static int ep_export_xpu(struct fid_ep *ep, uint64_t flags, struct fid_xpu_ep *xpu_ep)
 {
-	(void)ep;
-	(void)flags;
-	(void)xpu_ep;
-	return no_cm("fi_ep_export_xpu");
+	return hm_xpu_ep_export(hm_ep_of(&ep->fid), flags, xpu_ep);
 }
 
 static struct fi_ops_ep ep_ops = {
@@ -231,13 +230,13 @@ static struct fi_ops_ep ep_ops = {
 	.export_xpu = ep_export_xpu,
 };
 
-void hm_ep_set_ops(struct fid_ep *ep)
+void hm_ep_set_ops(struct hm_ep *ep)
 {
-	ep->ops = &ep_ops;
-	ep->cm = &cm_ops;
-	ep->msg = &hm_ep_msg_ops;
-	ep->rma = &hm_ep_rma_ops;
-	ep->tagged = &hm_ep_no_tagged_ops;
-	ep->atomic = &hm_ep_atomic_ops;
-	ep->collective = &hm_ep_no_collective_ops;
+	ep->ep.ops = &ep_ops;
+	ep->ep.cm = &cm_ops;
+	ep->ep.msg = ep->xpu ? &hm_ep_xpu_msg_ops : &hm_ep_msg_ops;
+	ep->ep.rma = ep->xpu ? &hm_ep_xpu_rma_ops : &hm_ep_rma_ops;
+	ep->ep.tagged = &hm_ep_no_tagged_ops;
+	ep->ep.atomic = ep->xpu ? &hm_ep_xpu_atomic_ops : &hm_ep_atomic_ops;
+	ep->ep.collective = &hm_ep_no_collective_ops;
 }

@@ -28,6 +28,7 @@ static ssize_t rma_one(struct fid_ep *fid, const struct direction *dir, const vo
 
 	locals.count = 0;
 	locals.len = 0;
+	locals.bare = hm_ep_bare(ep, NIC_LOCAL_PAYLOAD, dir->op == NIC_OP_WRITE, len, flags);
 	ret = hm_ep_check(ep, dir->need, call);
 	if (ret == 0)
 		ret = hm_ep_check_len(ep, len, flags, call);
@@ -51,7 +52,7 @@ static ssize_t rma_one(struct fid_ep *fid, const struct direction *dir, const vo
 	wr.context = context;
 	wr.data = data;
 	ret = ep->domain->nic->ops->post(ep->nic, &wr);
-	nic_local_release(locals.seg[0].region);
+	hm_local_release(&locals.seg[0]);
 	return ret;
 }
 
@@ -85,7 +86,7 @@ static ssize_t rma_vector(struct fid_ep *fid, const struct direction *dir,
 			  const struct fi_msg_rma *msg, uint64_t flags, const char *call)
 {
 	struct hm_ep *ep = hm_ep_of(&fid->fid);
-	struct hm_locals locals = { .count = 0 };
+	struct hm_locals locals;
 	struct nic_wr wr = { .op = dir->op,
 			     .flags = flags,
 			     .comp_flags = dir->comp_flags,
@@ -101,6 +102,10 @@ static ssize_t rma_vector(struct fid_ep *fid, const struct direction *dir,
 	wr.peer = hm_ep_peer(ep, msg->addr, call);
 	if (wr.peer == 0)
 		return -FI_EINVAL;
+	locals.count = 0;
+	locals.len = 0;
+	locals.bare = hm_ep_barev(ep, NIC_LOCAL_PAYLOAD, dir->op == NIC_OP_WRITE, msg->msg_iov,
+				  msg->desc, msg->iov_count, flags);
 	ret = hm_locals_addv(ep, &locals, msg->msg_iov, msg->desc, msg->iov_count, dir->access,
 			     flags & FI_INJECT, call);
 	if (ret != 0)

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Fabrics, and the refusals that all objects share. */
+#include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/base/export.h"
+#include "core/base/refusal.h"
 #include "core/core.h"
+#include "core/mr/stats.h"
 
 /* ---- shared refusals ---- */
 
@@ -210,21 +213,69 @@ static int domain_over(struct fid_fabric *fabric, struct fi_info *info,
 	return hm_domain_open_over(fabric, info, &adopt, domain, context);
 }
 
+static int cache_monitor(struct fid *fid, struct hmreg_cache_monitor *out)
+{
+	struct hmreg_cache_monitor monitor;
+	int ret = hm_ext_check(fid, FI_CLASS_FABRIC, out ? &out->size : NULL, FI_LOG_FABRIC,
+			       "not a fabric, or no room for what is told of a monitor");
+
+	if (ret != 0)
+		return ret;
+	hm_cache_monitor_tell(&monitor);
+	hm_ext_give(out, &monitor, sizeof(monitor));
+	return 0;
+}
+
+static int refusal(struct fid *fid, size_t index, struct hmreg_refusal *out)
+{
+	struct hmreg_refusal found = { .size = sizeof(found) };
+	int ret = hm_ext_check(fid, FI_CLASS_FABRIC, out ? &out->size : NULL, FI_LOG_FABRIC,
+			       "not a fabric, or no room for a refusal");
+
+	if (ret != 0)
+		return ret;
+	if (!hm_refusal_get(index, &found))
+		return -FI_ENOENT;
+	hm_ext_give(out, &found, sizeof(found));
+	return 0;
+}
+
+static int forget(struct fid *fid)
+{
+	if (!fid || fid->fclass != FI_CLASS_FABRIC) {
+		HM_WARN(FI_LOG_FABRIC, "not a fabric");
+		return -FI_EINVAL;
+	}
+	hm_refusal_forget();
+	return 0;
+}
+
 static struct hmreg_fabric_ops fabric_ext_ops = {
 	.size = sizeof(struct hmreg_fabric_ops),
 	.device = describe_device,
 	.domain_over = domain_over,
+	.cache_monitor = cache_monitor,
+	.refusal = refusal,
+	.forget = forget,
 };
 
 static int fabric_ops_open(struct fid *fid, const char *name, uint64_t flags, void **ops,
 			   void *context)
 {
-	bool memory = name && strcmp(name, HMREG_HMEM_OPS) == 0;
+	static const struct {
+		const char *name;
+		void *ops;
+	} tables[] = {
+		{ HMREG_FABRIC_OPS, &fabric_ext_ops },
+		{ HMREG_HMEM_OPS, &hm_hmem_ext_ops },
+		{ HMREG_TOPOLOGY_OPS, &hm_topology_ext_ops },
+	};
+	size_t i = sizeof(tables) / sizeof(tables[0]) - 1;
 
 	(void)context;
-	return hm_ext_open(fid, FI_LOG_FABRIC, name, flags, ops,
-			   memory ? HMREG_HMEM_OPS : HMREG_FABRIC_OPS,
-			   memory ? (void *)&hm_hmem_ext_ops : (void *)&fabric_ext_ops);
+	while (i > 0 && name && strcmp(name, tables[i].name) != 0)
+		i--;
+	return hm_ext_open(fid, FI_LOG_FABRIC, name, flags, ops, tables[i].name, tables[i].ops);
 }
 
 static struct fi_ops fabric_fid_ops = {
@@ -258,7 +309,7 @@ static const char *known_fabric(const char *name)
 	return NULL;
 }
 
-HM_EXPORT int fi_fabric(struct fi_fabric_attr *attr, struct fid_fabric **out, void *context)
+int hm_fabric_open(const struct fi_fabric_attr *attr, struct fid_fabric **out, void *context)
 {
 	struct hm_fabric *fabric;
 	const char *name;
@@ -267,10 +318,6 @@ HM_EXPORT int fi_fabric(struct fi_fabric_attr *attr, struct fid_fabric **out, vo
 	if (!attr || !out) {
 		HM_WARN(FI_LOG_FABRIC, "no attributes, or nowhere to put the fabric");
 		return -FI_EINVAL;
-	}
-	if (attr->prov_name && strcasecmp(attr->prov_name, HM_PROVIDER_NAME) != 0) {
-		HM_WARN(FI_LOG_FABRIC, "no provider \"%s\" here", attr->prov_name);
-		return -FI_ENODEV;
 	}
 	if (FI_VERSION_LT(HM_API_VERSION, attr->api_version)) {
 		HM_WARN(FI_LOG_FABRIC, "api_version %u.%u is newer than this library's",
@@ -293,6 +340,45 @@ HM_EXPORT int fi_fabric(struct fi_fabric_attr *attr, struct fid_fabric **out, vo
 	fabric->name = name;
 	*out = &fabric->fabric;
 	return 0;
+}
+
+/* ---- a libfabric in the same process ---- */
+
+typedef int (*fabric_fn)(struct fi_fabric_attr *attr, struct fid_fabric **fabric, void *context);
+
+/*
+ * Its fi_fabric, which has the name and the version of ours; NULL: there is none.  Where the program is
+ * linked with this library and something else in the process with libfabric, the loader gives both ours,
+ * while fi_getinfo, of another version, is each one's own.
+ */
+static fabric_fn other_fabric(void)
+{
+	void *handle = dlopen("libfabric.so.1", RTLD_LAZY | RTLD_NOLOAD);
+	fabric_fn other = NULL;
+
+	if (!handle)
+		return NULL;
+	*(void **)&other = dlvsym(handle, "fi_fabric", "FABRIC_1.1");
+	dlclose(handle); /* who calls for it keeps it */
+	return other == fi_fabric ? NULL : other;
+}
+
+HM_EXPORT int fi_fabric(struct fi_fabric_attr *attr, struct fid_fabric **out, void *context)
+{
+	bool ours = !attr || !attr->prov_name || strcasecmp(attr->prov_name, HM_PROVIDER_NAME) == 0;
+	fabric_fn other = NULL;
+
+	hm_init();
+	/* of the name, but not of a list of ours: this library is also there as a provider of libfabric */
+	if (!ours || (attr && attr->prov_name && !known_fabric(attr->name)))
+		other = other_fabric();
+	if (other)
+		return other(attr, out, context);
+	if (!ours) {
+		HM_WARN(FI_LOG_FABRIC, "no provider \"%s\" here", attr->prov_name);
+		return -FI_ENODEV;
+	}
+	return hm_fabric_open(attr, out, context);
 }
 
 HM_EXPORT int fi_fabric2(struct fi_info *info, struct fid_fabric **fabric, uint64_t flags,

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/base/params.h"
+#include "core/base/refusal.h"
 #include "core/core.h"
 #include "dmabuf/dmabuf.h"
 #include "hmem/hmem.h"
@@ -36,9 +37,18 @@ static int describe_iface(struct fid *fabric, enum fi_hmem_iface iface,
 					    .driver = status->driver,
 					    .version = status->version,
 					    .reason = status->reason,
-					    .devices = ops ? ops->device_count() : 0 };
+					    .devices = ops ? ops->device_count() : 0,
+					    .cause = status->cause };
 	hm_ext_give(out, &filled, sizeof(filled));
 	return 0;
+}
+
+/* Why the device's memory cannot be exported. */
+static enum hmreg_cause dmabuf_cause(const struct hmem_device *device)
+{
+	if (device->dmabuf)
+		return HMREG_CAUSE_NONE;
+	return device->dmabuf_cause ? device->dmabuf_cause : HMREG_CAUSE_EXPORT_UNSUPPORTED;
 }
 
 static int describe_device(struct fid *fabric, enum fi_hmem_iface iface, size_t index,
@@ -65,7 +75,8 @@ static int describe_device(struct fid *fabric, enum fi_hmem_iface iface, size_t 
 					     .window = device.window,
 					     .window_free = device.window_known ? device.window_free
 										: UINT64_MAX,
-					     .dmabuf = device.dmabuf };
+					     .dmabuf = device.dmabuf,
+					     .dmabuf_cause = dmabuf_cause(&device) };
 	memcpy(filled.name, device.name, sizeof(filled.name));
 	memcpy(filled.pci, device.pci, sizeof(filled.pci));
 	memcpy(filled.dmabuf_reason, device.dmabuf_reason, sizeof(filled.dmabuf_reason));
@@ -99,7 +110,8 @@ static int query(struct fid *fabric, const void *addr, size_t len, struct hmreg_
 					     .len = memory.len,
 					     .segments = memory.segments,
 					     .id = memory.id,
-					     .reason = memory.reason };
+					     .reason = memory.reason,
+					     .cause = memory.cause };
 	hm_ext_give(out, &filled, sizeof(filled));
 	return 0;
 }
@@ -113,7 +125,8 @@ static int find_device(enum fi_hmem_iface iface, int id, struct hmem_device *dev
 	for (size_t i = 0; ops && i < ops->device_count(); i++)
 		if (ops->device_info(i, device) == 0 && device->id == id)
 			return 0;
-	HM_WARN(FI_LOG_FABRIC, "%s has no device %d", hmem_name(iface), id);
+	HM_REFUSE(FI_LOG_FABRIC, HMREG_CAUSE_DEVICE_UNKNOWN, "%s has no device %d",
+		  hmem_name(iface), id);
 	return ops ? -FI_ENODEV : hmem_error(iface);
 }
 
@@ -152,6 +165,10 @@ static void judge_path(const struct nic_port *port, const struct hmem_device *de
 		REASON(peer_reason, copies ? "the software NIC copies"
 				    : off  ? disabled
 					   : "no kernel module for peer memory is loaded");
+	if (!path->path)
+		path->cause = off			      ? HMREG_CAUSE_P2P_OFF
+			      : (port->ways & NIC_WAY_DMABUF) ? dmabuf_cause(device)
+							      : HMREG_CAUSE_NO_WAY;
 	if (path->dmabuf)
 		return;
 	if (copies)
@@ -192,14 +209,14 @@ static int check_memory(struct fid *fabric, enum fi_hmem_iface iface, enum hmreg
 	int ret;
 
 	if (!fabric || fabric->fclass != FI_CLASS_FABRIC || !is_iface(iface) ||
-	    (unsigned int)kind > HMREG_HMEM_MANAGED) {
+	    (unsigned int)kind > HMREG_HMEM_PRIVATE) {
 		HM_WARN(FI_LOG_FABRIC, "memory is of a fabric, an interface and a kind");
 		return -FI_EINVAL;
 	}
 	ret = hmem_error(iface);
 	if (ret != 0)
-		HM_WARN(FI_LOG_FABRIC, "no memory of %s: %s", hmem_name(iface),
-			hmem_tried(iface)->reason);
+		HM_REFUSE(FI_LOG_FABRIC, hmem_tried(iface)->cause, "no memory of %s: %s",
+			  hmem_name(iface), hmem_tried(iface)->reason);
 	return ret;
 }
 
@@ -208,18 +225,22 @@ static int told(int ret, enum fi_hmem_iface iface, enum hmreg_hmem_kind kind, co
 {
 	static const char *const kinds[] = { [HMREG_HMEM_DEVICE] = "device memory",
 					     [HMREG_HMEM_HOST] = "host memory",
-					     [HMREG_HMEM_MANAGED] = "managed memory" };
+					     [HMREG_HMEM_MANAGED] = "managed memory",
+					     [HMREG_HMEM_PRIVATE] =
+						     "memory apart that is not made for export" };
 
 	if (ret == -FI_ENOSYS)
-		HM_WARN(FI_LOG_FABRIC, "%s %s no %s", hmem_name(iface), does, kinds[kind]);
+		HM_REFUSE(FI_LOG_FABRIC, HMREG_CAUSE_NO_SUCH_MEMORY, "%s %s no %s",
+			  hmem_name(iface), does, kinds[kind]);
 	return ret;
 }
 
 static enum hmem_alloc how_of(enum hmreg_hmem_kind kind)
 {
-	return kind == HMREG_HMEM_DEVICE ? HMEM_ALLOC_DEVICE
-	       : kind == HMREG_HMEM_HOST ? HMEM_ALLOC_HOST
-					 : HMEM_ALLOC_MANAGED;
+	return kind == HMREG_HMEM_DEVICE    ? HMEM_ALLOC_DEVICE
+	       : kind == HMREG_HMEM_HOST    ? HMEM_ALLOC_HOST
+	       : kind == HMREG_HMEM_MANAGED ? HMEM_ALLOC_MANAGED
+					    : HMEM_ALLOC_PRIVATE;
 }
 
 static int allocate(struct fid *fabric, enum fi_hmem_iface iface, int device,
@@ -231,6 +252,8 @@ static int allocate(struct fid *fabric, enum fi_hmem_iface iface, int device,
 		HM_WARN(FI_LOG_FABRIC, "no length, or nowhere to put the address");
 		ret = -FI_EINVAL;
 	}
+	if (ret == 0 && kind == HMREG_HMEM_PRIVATE && !hmem_get(iface)->allocates_private)
+		return told(-FI_ENOSYS, iface, kind, "allocates");
 	return ret ? ret
 		   : told(hmem_get(iface)->alloc(device, len, how_of(kind), addr), iface, kind,
 			  "allocates");

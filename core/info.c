@@ -9,11 +9,11 @@
 #include "core/base/export.h"
 #include "core/base/log.h"
 #include "core/base/params.h"
+#include "core/base/refusal.h"
 #include "core/core.h"
 #include "core/info.h"
 #include "core/tostr.h"
 
-#define KNOWN_FLAGS (FI_NUMERICHOST | FI_SOURCE | FI_PROV_ATTR_ONLY | FI_RESCAN)
 /* Capabilities that have a meaning without endpoints. */
 #define DOMAIN_ALONE (FI_HMEM | FI_LOCAL_COMM | FI_REMOTE_COMM)
 #define OLD_MODELS   (FI_MR_BASIC | FI_MR_SCALABLE)
@@ -54,9 +54,9 @@ static int check_version(uint32_t version)
 
 static int check_flags(uint64_t flags, const char *node, const char *service)
 {
-	if (flags & ~KNOWN_FLAGS) {
+	if (flags & ~HM_INFO_FLAGS) {
 		HM_WARN(FI_LOG_CORE, "fi_getinfo: unknown flags 0x%llx",
-			(unsigned long long)(flags & ~KNOWN_FLAGS));
+			(unsigned long long)(flags & ~HM_INFO_FLAGS));
 		return -FI_EBADFLAGS;
 	}
 	if ((flags & FI_SOURCE) && !node && !service) {
@@ -453,8 +453,8 @@ static void tell_names(const char *what, const char *name,
 			len += (size_t)snprintf(known + len, sizeof(known) - len, "%s%s",
 						len ? ", " : "", before);
 	}
-	HM_WARN(FI_LOG_CORE, "fi_getinfo: no %s of the name \"%s\"; there are: %s", what, name,
-		known);
+	HM_REFUSE(FI_LOG_CORE, HMREG_CAUSE_NIC_UNKNOWN,
+		  "fi_getinfo: no %s of the name \"%s\"; there are: %s", what, name, known);
 }
 
 /* Is the named port one without endpoints, from which some were asked for? */
@@ -483,8 +483,8 @@ static int explain_names(const struct request *req)
 		if (ret == -FI_ENODATA)
 			tell_names("device", domain, domain_name);
 	} else if (domain && (port = lacks_endpoints(req, domain)) != NULL) {
-		HM_WARN(FI_LOG_CORE, "%s is for registration alone: %s", domain,
-			port->no_endpoints);
+		HM_REFUSE(FI_LOG_CORE, port->no_endpoints_cause, "%s is for registration alone: %s",
+			  domain, port->no_endpoints);
 		ret = port->no_endpoints_code;
 	} else if (fabric && !is_known(fabric, fabric_name)) {
 		tell_names("fabric", fabric, fabric_name);
@@ -510,10 +510,9 @@ static int list(const struct request *req, struct fi_info **info)
 	return ret;
 }
 
-HM_EXPORT int fi_getinfo(uint32_t version, const char *node, const char *service, uint64_t flags,
-			 const struct fi_info *hints, struct fi_info **info)
+static int getinfo(struct request *req, const char *node, const char *service, bool chosen,
+		   struct fi_info **info)
 {
-	struct request req = { .version = version, .flags = flags, .hints = hints };
 	int ret;
 
 	hm_init();
@@ -521,19 +520,35 @@ HM_EXPORT int fi_getinfo(uint32_t version, const char *node, const char *service
 		HM_WARN(FI_LOG_CORE, "fi_getinfo: info is NULL");
 		return -FI_EINVAL;
 	}
-	ret = check_request(&req, node, service);
-	if (!ret && !provider_selected(hints))
+	ret = check_request(req, node, service);
+	if (!ret && !chosen && !provider_selected(req->hints))
 		ret = -FI_ENODATA;
-	if (!ret && (flags & FI_PROV_ATTR_ONLY))
+	if (!ret && (req->flags & FI_PROV_ATTR_ONLY))
 		return list_provider(info);
 	if (!ret)
-		ret = find_addresses(&req, node, service);
+		ret = find_addresses(req, node, service);
 	if (!ret)
-		ret = list(&req, info);
+		ret = list(req, info);
 	/* fi_getinfo(3) wants NULL where nothing matches; programs free it without a look at ret. */
 	if (ret == -FI_ENODATA || ret == -FI_ENODEV || ret == -FI_EACCES)
 		*info = NULL;
 	return ret;
+}
+
+HM_EXPORT int fi_getinfo(uint32_t version, const char *node, const char *service, uint64_t flags,
+			 const struct fi_info *hints, struct fi_info **info)
+{
+	struct request req = { .version = version, .flags = flags, .hints = hints };
+
+	return getinfo(&req, node, service, false, info);
+}
+
+int hm_getinfo(uint32_t version, const char *node, const char *service, uint64_t flags,
+	       const struct fi_info *hints, struct fi_info **info)
+{
+	struct request req = { .version = version, .flags = flags, .hints = hints };
+
+	return getinfo(&req, node, service, true, info);
 }
 
 static bool has_names(const struct nic_port *port, const struct fi_info *info)

@@ -7,6 +7,7 @@
 #include "core/base/export.h"
 #include "core/base/log.h"
 #include "core/core.h"
+#include "core/tostr_priv.h"
 
 /* ---- pieces: each leaves *out NULL for a missing source; false when out of memory ---- */
 
@@ -96,13 +97,24 @@ static int nic_control(struct fid *fid, int command, void *arg)
 	return 0;
 }
 
+/* What an installed libfabric asks for the text of an info's NIC: a part of it, behind what is there. */
+static int nic_tostr(const struct fid *fid, char *buf, size_t len)
+{
+	size_t used = strnlen(buf, len);
+	struct hm_text text;
+
+	hm_text_init(&text, buf + used, len - used);
+	hm_print_group(&text, &hm_group_nic, fid, 1);
+	return 0;
+}
+
 static struct fi_ops nic_fi_ops = {
 	.size = sizeof(struct fi_ops),
 	.close = nic_close,
 	.bind = hm_no_bind,
 	.control = nic_control,
 	.ops_open = hm_no_ops_open,
-	.tostr = hm_no_tostr,
+	.tostr = nic_tostr,
 	.ops_set = hm_no_ops_set,
 };
 

@@ -28,7 +28,8 @@
 #define SECONDARY_CAPS                                                                             \
 	(FI_MULTI_RECV | FI_SOURCE | FI_RMA_EVENT | FI_SHARED_AV | FI_TRIGGER | FI_FENCE |         \
 	 FI_LOCAL_COMM | FI_REMOTE_COMM | FI_SOURCE_ERR | FI_RMA_PMEM)
-#define DOMAIN_CAPS (FI_LOCAL_COMM | FI_REMOTE_COMM | FI_SHARED_AV | FI_PEER | FI_AV_USER_ID)
+#define DOMAIN_CAPS                                                                                \
+	(FI_LOCAL_COMM | FI_REMOTE_COMM | FI_SHARED_AV | FI_PEER | FI_AV_USER_ID | FI_XPU)
 #define TX_CAPS                                                                                    \
 	(MSG_CAPS | RMA_CAPS | FI_COLLECTIVE | FI_SEND | RMA_INITIATOR | FI_HMEM | FI_TRIGGER |    \
 	 FI_FENCE | FI_RMA_PMEM | FI_NAMED_RX_CTX | FI_XPU)
@@ -106,7 +107,7 @@ static void offer_endpoint(struct fi_ep_attr *ep, const struct nic_port *port)
 	ep->rx_ctx_cnt = 1;
 }
 
-static void offer_domain(struct fi_domain_attr *domain, const struct nic_port *port)
+static void offer_domain(struct fi_domain_attr *domain, const struct nic_port *port, uint64_t caps)
 {
 	domain->name = (char *)(uintptr_t)port->domain_name;
 	domain->threading = FI_THREAD_SAFE;
@@ -125,11 +126,12 @@ static void offer_domain(struct fi_domain_attr *domain, const struct nic_port *p
 	domain->max_ep_rx_ctx = domain->max_ep_tx_ctx;
 	domain->cntr_cnt = QUEUE_COUNT;
 	domain->mr_iov_limit = port->mr_iov_limit;
-	domain->caps = port->caps & DOMAIN_CAPS;
+	domain->caps = caps & DOMAIN_CAPS;
 	domain->mr_cnt = port->max_mr_count;
 	domain->max_ep_auth_key = port->max_ep_auth_key;
 	domain->max_cntr_value = UINT64_MAX;
 	domain->max_err_cntr_value = UINT64_MAX;
+	domain->max_xpu_ctx_cnt = caps & FI_XPU ? HM_XPU_CTX_MAX : 0;
 }
 
 /* Field by field onto zeroes: the structs are copied out whole, and padding must not leak. */
@@ -137,14 +139,15 @@ void hm_offer_init(struct hm_offer *offer, const struct nic_port *port, uint32_t
 {
 	memset(offer, 0, sizeof(*offer));
 	offer->port = port;
+	offer->caps = hm_port_caps(port, version);
 	offer_contexts(&offer->tx, &offer->rx, port);
 	offer_endpoint(&offer->ep, port);
-	offer_domain(&offer->domain, port);
+	offer_domain(&offer->domain, port, offer->caps);
 	offer->fabric.name = (char *)(uintptr_t)port->fabric_name;
 	offer->fabric.prov_name = (char *)(uintptr_t)HM_PROVIDER_NAME;
 	offer->fabric.prov_version = HM_PROVIDER_VERSION;
 	offer->fabric.api_version = version;
-	offer->info.caps = port->caps & ~port->optional_caps;
+	offer->info.caps = offer->caps & ~port->optional_caps;
 	offer->info.addr_format = port->addr_format;
 	offer->info.tx_attr = &offer->tx;
 	offer->info.rx_attr = &offer->rx;
@@ -169,14 +172,16 @@ struct field {
 	size_t offset;
 	uint64_t value;	   /* fields of 4 bytes: the greatest value that is understood */
 	enum fi_type type; /* bits: how to print them */
+	uint32_t since;	   /* the attributes of programs for an older interface end before */
 };
 
-#define FIELD(part, attr, member, ...)                                                             \
+#define FIELD_SINCE(since, part, attr, member, ...)                                                \
 	{                                                                                          \
-#attr "->" #member, part, offsetof(struct fi_##attr, member), __VA_ARGS__          \
+#attr "->" #member, part, offsetof(struct fi_##attr, member), __VA_ARGS__, since   \
 	}
+#define FIELD(...) FIELD_SINCE(0, __VA_ARGS__)
 
-/* 8 bytes: at most what is offered. */
+/* 8 bytes: at most what is offered.  Counters hold any value of 8 bytes, so that none is refused. */
 static const struct field limits[] = {
 	FIELD(PART_TX, tx_attr, inject_size, 0, 0),
 	FIELD(PART_TX, tx_attr, size, 0, 0),
@@ -205,10 +210,8 @@ static const struct field limits[] = {
 	FIELD(PART_DOMAIN, domain_attr, mr_iov_limit, 0, 0),
 	FIELD(PART_DOMAIN, domain_attr, max_err_data, 0, 0),
 	FIELD(PART_DOMAIN, domain_attr, mr_cnt, 0, 0),
-	FIELD(PART_DOMAIN, domain_attr, max_ep_auth_key, 0, 0),
-	FIELD(PART_DOMAIN, domain_attr, max_cntr_value, 0, 0),
-	FIELD(PART_DOMAIN, domain_attr, max_err_cntr_value, 0, 0),
-	FIELD(PART_DOMAIN, domain_attr, max_xpu_ctx_cnt, 0, 0),
+	FIELD_SINCE(FI_VERSION(1, 20), PART_DOMAIN, domain_attr, max_ep_auth_key, 0, 0),
+	FIELD_SINCE(HM_XPU_VERSION, PART_DOMAIN, domain_attr, max_xpu_ctx_cnt, 0, 0),
 };
 
 /* 4 bytes: any value up to this one is fine, since the port does the strictest of them. */
@@ -218,7 +221,7 @@ static const struct field choices[] = {
 	FIELD(PART_DOMAIN, domain_attr, data_progress, FI_PROGRESS_CONTROL_UNIFIED, 0),
 	FIELD(PART_DOMAIN, domain_attr, resource_mgmt, FI_RM_ENABLED, 0),
 	FIELD(PART_DOMAIN, domain_attr, av_type, FI_AV_TABLE, 0),
-	FIELD(PART_DOMAIN, domain_attr, max_group_id, 0, 0),
+	FIELD_SINCE(FI_VERSION(2, 0), PART_DOMAIN, domain_attr, max_group_id, 0, 0),
 };
 
 /* 8 bytes of bits: none but those offered. */
@@ -268,10 +271,17 @@ static uint32_t load4(const struct fi_info *info, const struct field *field)
 	return value;
 }
 
-static bool match_tables(const struct hm_offer *offer, const struct fi_info *hints)
+/* For these fields hints of this interface version have no room. */
+static bool is_newer(const struct field *field, uint32_t version)
+{
+	return FI_VERSION_LT(version, field->since);
+}
+
+static bool match_tables(const struct hm_offer *offer, const struct fi_info *hints,
+			 uint32_t version)
 {
 	for (size_t i = 0; i < count_of(limits); i++) {
-		uint64_t asked = load8(hints, &limits[i]),
+		uint64_t asked = is_newer(&limits[i], version) ? 0 : load8(hints, &limits[i]),
 			 offered = load8(&offer->info, &limits[i]);
 
 		if (asked > offered)
@@ -280,7 +290,7 @@ static bool match_tables(const struct hm_offer *offer, const struct fi_info *hin
 					       offered);
 	}
 	for (size_t i = 0; i < count_of(choices); i++) {
-		uint32_t asked = load4(hints, &choices[i]);
+		uint32_t asked = is_newer(&choices[i], version) ? 0 : load4(hints, &choices[i]);
 
 		if (asked > choices[i].value)
 			return hm_offer_refuse(offer->port, choices[i].name,
@@ -327,8 +337,8 @@ static bool narrow_caps(struct hm_offer *offer, uint64_t asked)
 
 	if (!asked)
 		return true;
-	if (asked & ~port->caps)
-		return refuse_bits(port, "caps", FI_TYPE_CAPS, asked, port->caps);
+	if (asked & ~offer->caps)
+		return refuse_bits(port, "caps", FI_TYPE_CAPS, asked, offer->caps);
 	if ((asked & RMA_DIRECTION) && !(asked & RMA_CAPS))
 		return hm_offer_refuse(port, "caps",
 				       "FI_READ, FI_WRITE, FI_REMOTE_READ and FI_REMOTE_WRITE need "
@@ -490,8 +500,9 @@ static bool match_objects(struct hm_offer *offer, const struct fi_info *hints)
 	return true;
 }
 
-static bool match_endpoint(const struct nic_port *port, const struct fi_ep_attr *ep)
+static bool match_endpoint(struct hm_offer *offer, const struct fi_ep_attr *ep, uint32_t version)
 {
+	const struct nic_port *port = offer->port;
 	char text[2][64];
 
 	if (ep->type != FI_EP_UNSPEC && ep->type != FI_EP_RDM)
@@ -506,8 +517,11 @@ static bool match_endpoint(const struct nic_port *port, const struct fi_ep_attr 
 	if (ep->protocol_version > 1)
 		return hm_offer_refuse(port, "ep_attr->protocol_version",
 				       "asked %" PRIu32 ", offered 1", ep->protocol_version);
-	if (ep->xpu_ctx)
-		return hm_offer_refuse(port, "ep_attr->xpu_ctx", "no XPU contexts are offered");
+	if (FI_VERSION_LT(version, HM_XPU_VERSION)) /* the attributes end before */
+		return true;
+	if (ep->xpu_ctx && !(offer->info.caps & FI_XPU))
+		return hm_offer_refuse(port, "ep_attr->xpu_ctx", "set without FI_XPU in caps");
+	offer->ep.xpu_ctx = ep->xpu_ctx; /* whether it is one, its domain knows */
 	return true;
 }
 
@@ -543,6 +557,13 @@ static bool narrow_op_flags(struct hm_offer *offer, const struct fi_info *hints)
 	return true;
 }
 
+/* FI_XPU is a domain's only where it was asked for, of the domain or of its endpoints. */
+static void narrow_domain_caps(struct hm_offer *offer, const struct fi_domain_attr *asked)
+{
+	if (!((offer->info.caps | (asked ? asked->caps : 0)) & FI_XPU))
+		offer->domain.caps &= ~FI_XPU;
+}
+
 bool hm_offer_narrow(struct hm_offer *offer, const struct fi_info *hints, uint32_t version)
 {
 	uint64_t tx_caps = hints && hints->tx_attr ? hints->tx_attr->caps : 0;
@@ -551,14 +572,15 @@ bool hm_offer_narrow(struct hm_offer *offer, const struct fi_info *hints, uint32
 	if (hints) {
 		if (!match_objects(offer, hints) ||
 		    !match_format(offer->port, hints->addr_format) ||
-		    !narrow_caps(offer, hints->caps) || !match_tables(offer, hints) ||
+		    !narrow_caps(offer, hints->caps) || !match_tables(offer, hints, version) ||
 		    !narrow_op_flags(offer, hints) || !hm_auth_narrow(offer, hints, version))
 			return false;
-		if (hints->ep_attr && !match_endpoint(offer->port, hints->ep_attr))
+		if (hints->ep_attr && !match_endpoint(offer, hints->ep_attr, version))
 			return false;
 		if (hints->domain_attr && hints->domain_attr->av_type != FI_AV_UNSPEC)
 			offer->domain.av_type = hints->domain_attr->av_type;
 	}
+	narrow_domain_caps(offer, hints ? hints->domain_attr : NULL);
 	return narrow_side(offer, "tx_attr->caps", tx_caps, TX_CAPS, &offer->tx.caps) &&
 	       narrow_side(offer, "rx_attr->caps", rx_caps, RX_CAPS, &offer->rx.caps) &&
 	       narrow_mr_mode(offer, hints, version) && narrow_key_size(offer, hints);

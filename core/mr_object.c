@@ -3,16 +3,32 @@
 #include <string.h>
 
 #include "core/core.h"
+#include "core/mr/kept.h"
 
-static struct fi_ops mr_fid_ops;
+static struct fi_ops mr_fid_ops, kept_fid_ops, part_fid_ops, kept_part_fid_ops;
 
-static int close_mr(struct fid *fid)
+static struct hm_mr_kept *kept_of(struct fid *fid)
+{
+	return hm_container(hm_mr_of(fid), struct hm_mr_kept, face);
+}
+
+static bool is_kept(const struct fid *fid)
+{
+	return fid->ops == &kept_fid_ops || fid->ops == &kept_part_fid_ops;
+}
+
+/* The region behind a fid, which may be shared. */
+static struct hm_mr *mr_behind(struct fid *fid)
+{
+	return is_kept(fid) ? kept_of(fid)->shared : hm_mr_of(fid);
+}
+
+/* The other half, after hm_mr_begin_close. */
+static int end_mr(struct fid *fid)
 {
 	struct hm_mr *mr = hm_mr_of(fid);
-	int ret = hm_mr_begin_close(mr);
+	int ret;
 
-	if (ret != 0)
-		return ret == -FI_EALREADY ? -FI_EINVAL : ret;
 	/* the element is free for others as soon as this returns, so the fid is marked before */
 	hm_fid_end(fid);
 	ret = hm_mr_close(mr);
@@ -21,6 +37,24 @@ static int close_mr(struct fid *fid)
 		hm_mr_cancel_close(mr);
 	}
 	return ret;
+}
+
+static int close_mr(struct fid *fid)
+{
+	int ret = hm_mr_begin_close(hm_mr_of(fid));
+
+	if (ret != 0)
+		return ret == -FI_EALREADY ? -FI_EINVAL : ret;
+	return end_mr(fid);
+}
+
+static int close_kept(struct fid *fid)
+{
+	struct hm_mr_kept *kept = kept_of(fid);
+
+	hm_fid_end(fid);
+	hm_mr_unkeep(kept);
+	return 0;
 }
 
 /* Asynchronous registration: mr is written before the event can be read, as fi_mr(3) promises. */
@@ -34,6 +68,21 @@ static int tell_eq(struct hm_domain *domain, struct hm_mr *mr, struct fid_mr **o
 	ret = hm_eq_push(domain->reg_eq, FI_MR_COMPLETE, &entry);
 	if (ret != 0)
 		*out = before;
+	return ret;
+}
+
+/* Without its fid. */
+static int make_mr(struct hm_domain *domain, const struct fi_mr_attr *attr, struct hm_mr *base,
+		   uint64_t flags, struct hm_mr **mr)
+{
+	struct hm_mr_kept *kept;
+	int ret;
+
+	if (!(flags & HMREG_MR_CACHE))
+		return hm_mr_register_part(&domain->mr, attr, base, flags, mr);
+	ret = hm_mr_keep(&domain->mr, attr, flags, &kept);
+	if (ret == 0)
+		*mr = &kept->face;
 	return ret;
 }
 
@@ -52,17 +101,18 @@ static int register_mr(struct fid *fid, const struct fi_mr_attr *attr, uint64_t 
 		return -FI_EINVAL;
 	}
 	domain = hm_domain_of(fid);
-	ret = hm_mr_register(&domain->mr, attr, flags, &mr);
+	ret = make_mr(domain, attr, NULL, flags, &mr);
 	if (ret != 0)
 		return ret;
-	mr->mr.fid = (struct fid){ FI_CLASS_MR, attr->context, &mr_fid_ops };
+	mr->mr.fid = (struct fid){ FI_CLASS_MR, attr->context,
+				   flags & HMREG_MR_CACHE ? &kept_fid_ops : &mr_fid_ops };
 	if (!domain->reg_eq) {
 		*out = &mr->mr;
 		return 0;
 	}
 	ret = tell_eq(domain, mr, out, attr->context);
 	if (ret != 0)
-		close_mr(&mr->mr.fid);
+		mr->mr.fid.ops->close(&mr->mr.fid);
 	return ret;
 }
 
@@ -122,15 +172,18 @@ static int bind_mr(struct fid *fid, struct fid *bfid, uint64_t flags)
 }
 
 /* Without FI_XPU: what the NIC's own work requests call the region. */
-static int xpu_desc(struct hm_mr *mr, const struct fi_mr_xpu_desc *desc)
+static int plain_desc(const struct nic_region *region, const struct fi_mr_xpu_desc *desc)
 {
-	const struct nic_region *region = &mr->region;
 	uint8_t raw[NIC_DESC_MAX];
 	size_t have, size;
 	int ret;
 
 	if (!desc || !desc->len || desc->flags || desc->ctx) {
-		HM_WARN(FI_LOG_MR, "no length, unknown flags, or an XPU context that is not one");
+		HM_WARN(FI_LOG_MR, "fi_mr_get_xpu_desc: %s",
+			!desc	      ? "FI_GET_MR_XPU_DESC without struct fi_mr_xpu_desc"
+			: !desc->len  ? "no length"
+			: desc->flags ? "flags beside FI_XPU"
+				      : "a context without FI_XPU");
 		return -FI_EINVAL;
 	}
 	ret = region->domain->ops->region_desc(region, raw, &size);
@@ -138,16 +191,28 @@ static int xpu_desc(struct hm_mr *mr, const struct fi_mr_xpu_desc *desc)
 		return ret;
 	have = *desc->len;
 	if (have >= size && !desc->buf) {
-		HM_WARN(FI_LOG_MR, "no buffer for the descriptor");
+		HM_WARN(FI_LOG_MR, "fi_mr_get_xpu_desc: no buffer");
 		return -FI_EINVAL;
 	}
 	*desc->len = size;
 	if (have < size) {
-		HM_WARN(FI_LOG_MR, "the descriptor needs %zu bytes", size);
+		HM_WARN(FI_LOG_MR,
+			"fi_mr_get_xpu_desc: %zu bytes are needed, there is room for %zu", size,
+			have);
 		return -FI_ETOOSMALL;
 	}
 	memcpy(desc->buf, raw, size);
 	return 0;
+}
+
+static inline int get_desc(const struct nic_region *region, const struct fi_mr_xpu_desc *desc)
+{
+	struct hm_domain *domain =
+		hm_container(region->domain->regions, struct hm_domain, mr.regions);
+
+	if (desc && desc->flags == FI_XPU)
+		return hm_xpu_desc(domain, desc->ctx, region, desc->buf, desc->len);
+	return plain_desc(region, desc);
 }
 
 static int control_mr(struct fid *fid, int command, void *arg)
@@ -162,7 +227,7 @@ static int control_mr(struct fid *fid, int command, void *arg)
 	case FI_REFRESH:
 		return hm_mr_refresh(mr, arg);
 	case FI_GET_MR_XPU_DESC:
-		return xpu_desc(mr, arg);
+		return get_desc(&mr->region, arg);
 	default:
 		return hm_no_control(fid, command, arg);
 	}
@@ -184,7 +249,7 @@ static int region_info(struct fid *fid, struct hmreg_region_info *out)
 
 	if (ret != 0)
 		return ret;
-	region = &hm_mr_of(fid)->region;
+	region = &mr_behind(fid)->region;
 	info.len = region->len;
 	ret = region->domain->ops->region_info(region, &info);
 	if (ret != 0)
@@ -201,7 +266,7 @@ static int region_part(struct fid *fid, size_t index, struct hmreg_verbs_part *o
 
 	if (ret != 0)
 		return ret;
-	region = &hm_mr_of(fid)->region;
+	region = &mr_behind(fid)->region;
 	ret = region->domain->ops->region_part(region, index, &part);
 	if (ret == -FI_ENOSYS)
 		HM_WARN(FI_LOG_MR, "a region of %s has no verbs regions behind it",
@@ -233,3 +298,104 @@ static struct fi_ops mr_fid_ops = {
 	.tostr = hm_no_tostr,
 	.ops_set = hm_no_ops_set,
 };
+
+/* ---- regions that share what is kept ---- */
+
+static int bind_kept(struct fid *fid, struct fid *bfid, uint64_t flags)
+{
+	(void)fid;
+	(void)bfid;
+	(void)flags;
+	HM_WARN(FI_LOG_MR, "a region of HMREG_MR_CACHE is shared, and bound to nothing");
+	return -FI_EINVAL;
+}
+
+static int control_kept(struct fid *fid, int command, void *arg)
+{
+	if (command == FI_GET_MR_XPU_DESC)
+		return get_desc(&kept_of(fid)->shared->region, arg);
+	if (command != FI_ENABLE && command != FI_REFRESH)
+		return hm_no_control(fid, command, arg);
+	HM_WARN(FI_LOG_MR, "a region of HMREG_MR_CACHE is shared: %s",
+		command == FI_ENABLE ? "it is enabled already"
+				     : "close it and register it anew in place of a refresh");
+	return command == FI_ENABLE ? -FI_EOPBADSTATE : -FI_ENOSYS;
+}
+
+static struct fi_ops kept_fid_ops = {
+	.size = sizeof(struct fi_ops),
+	.close = close_kept,
+	.bind = bind_kept,
+	.control = control_kept,
+	.ops_open = mr_ops_open,
+	.tostr = hm_no_tostr,
+	.ops_set = hm_no_ops_set,
+};
+
+/* ---- regions that one handle holds ---- */
+
+static int close_part(struct fid *fid)
+{
+	(void)fid;
+	HM_WARN(FI_LOG_MR, "the region is one of a handle's (HMREG_MULTI_OPS), which is closed in "
+			   "its place");
+	return -FI_EBUSY;
+}
+
+static struct fi_ops part_fid_ops = {
+	.size = sizeof(struct fi_ops),
+	.close = close_part,
+	.bind = bind_mr,
+	.control = control_mr,
+	.ops_open = mr_ops_open,
+	.tostr = hm_no_tostr,
+	.ops_set = hm_no_ops_set,
+};
+
+static struct fi_ops kept_part_fid_ops = {
+	.size = sizeof(struct fi_ops),
+	.close = close_part,
+	.bind = bind_kept,
+	.control = control_kept,
+	.ops_open = mr_ops_open,
+	.tostr = hm_no_tostr,
+	.ops_set = hm_no_ops_set,
+};
+
+int hm_mr_part_open(struct hm_domain *domain, const struct fi_mr_attr *attr, struct fid_mr *base,
+		    uint64_t flags, struct fid_mr **out)
+{
+	struct hm_mr *mr;
+	int ret = make_mr(domain, attr, base ? hm_mr_of(&base->fid) : NULL, flags, &mr);
+
+	if (ret != 0)
+		return ret;
+	mr->mr.fid = (struct fid){ FI_CLASS_MR, attr->context,
+				   flags & HMREG_MR_CACHE ? &kept_part_fid_ops : &part_fid_ops };
+	*out = &mr->mr;
+	return 0;
+}
+
+int hm_mr_part_begin_close(struct fid_mr *mr)
+{
+	return is_kept(&mr->fid) ? 0 : hm_mr_begin_close(hm_mr_of(&mr->fid));
+}
+
+void hm_mr_part_cancel_close(struct fid_mr *mr)
+{
+	if (!is_kept(&mr->fid))
+		hm_mr_cancel_close(hm_mr_of(&mr->fid));
+}
+
+int hm_mr_part_close(struct fid_mr *mr)
+{
+	return is_kept(&mr->fid) ? close_kept(&mr->fid) : end_mr(&mr->fid);
+}
+
+void hm_mr_part_abandon(struct fid_mr *mr)
+{
+	if (is_kept(&mr->fid))
+		close_kept(&mr->fid);
+	else
+		hm_mr_abandon(hm_mr_of(&mr->fid));
+}

@@ -8,10 +8,7 @@
 HM_EXPORT int fi_open(uint32_t version, const char *name, void *attr, size_t attr_len,
 		      uint64_t flags, struct fid **fid, void *context)
 {
-	(void)attr;
-	(void)attr_len;
-	(void)flags;
-	(void)context;
+	(void)attr; /* what has attributes looks at attr_len first */
 	hm_init();
 	if (!name || !fid) {
 		HM_WARN(FI_LOG_CORE, "no name, or nowhere to put the object");
@@ -22,6 +19,8 @@ HM_EXPORT int fi_open(uint32_t version, const char *name, void *attr, size_t att
 			FI_MAJOR(version), FI_MINOR(version));
 		return -FI_ENOSYS;
 	}
+	if (strcmp(name, "mr_cache") == 0)
+		return hm_mr_cache_open(attr_len, flags, fid, context);
 	HM_WARN(FI_LOG_CORE, "no object named \"%s\" can be opened", name);
 	return -FI_ENOSYS;
 }

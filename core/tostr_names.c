@@ -99,6 +99,7 @@ static const struct hm_name op_flags_table[] = {
 	N(FI_PEEK),
 	N(FI_TRIGGER),
 	N(FI_FENCE),
+	N(FI_XPU),
 	N(FI_COMPLETION),
 	N(FI_INJECT),
 	N(FI_INJECT_COMPLETE),

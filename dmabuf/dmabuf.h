@@ -12,6 +12,8 @@
 #ifndef DMABUF_H
 #define DMABUF_H
 
+#include <pthread.h>
+
 #include "hmem/hmem.h"
 
 /* ---- identity ---- */
@@ -50,6 +52,21 @@ uint64_t dmabuf_offset(const struct dmabuf *dmabuf, const void *addr);
 bool dmabuf_keep(struct dmabuf *dmabuf);
 /* kept: what dmabuf_keep answered true for. */
 void dmabuf_put(struct dmabuf *dmabuf, bool kept);
+
+/*
+ * Exports for one call on behalf of several NICs: those that were made since it began are found again by every
+ * thread that has joined, even where nothing tells allocations apart or exports are not kept, since the memory
+ * stays for the call's time.
+ */
+struct dmabuf_batch {
+	pthread_mutex_t lock; /* held while an export is made, so that nobody makes it twice */
+	size_t count;
+	struct dmabuf *held[32]; /* counted; what comes after these is not shared so */
+};
+void dmabuf_batch_begin(struct dmabuf_batch *batch);
+void dmabuf_batch_end(struct dmabuf_batch *batch);
+/* The calling thread's from now on; NULL: none.  Returns what was it before. */
+struct dmabuf_batch *dmabuf_batch_join(struct dmabuf_batch *batch);
 
 struct dmabuf_figures {
 	uint64_t exports; /* made so far */

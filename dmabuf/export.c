@@ -14,6 +14,7 @@
 #include "core/base/list.h"
 #include "core/base/log.h"
 #include "core/base/params.h"
+#include "core/base/refusal.h"
 #include "dmabuf/dmabuf.h"
 
 struct dmabuf {
@@ -50,6 +51,13 @@ static bool serves(const struct dmabuf *d, const struct wanted *want)
 	       want->addr - d->base <= d->len - want->len;
 }
 
+static bool fits(const struct dmabuf *d, const struct hmem_ops *ops, int device, uint64_t id,
+		 uint32_t flags, const struct wanted *want)
+{
+	return d->ops == ops && d->device == device && d->id == id && d->flags == flags &&
+	       serves(d, want);
+}
+
 /*
  * Lock held.  The address may have been freed and allocated anew since, so that an interface without
  * identities shares nothing.
@@ -63,8 +71,45 @@ static struct dmabuf *find(const struct hmem_ops *ops, int device, uint64_t id, 
 	{
 		struct dmabuf *d = hm_list_entry(link, struct dmabuf, link);
 
-		if (d->ops == ops && d->device == device && d->id == id && d->flags == flags &&
-		    serves(d, want))
+		if (fits(d, ops, device, id, flags, want))
+			return d;
+	}
+	return NULL;
+}
+
+/* ---- those of one call ---- */
+
+static _Thread_local struct dmabuf_batch *batch __attribute__((tls_model("initial-exec")));
+
+void dmabuf_batch_begin(struct dmabuf_batch *begun)
+{
+	pthread_mutex_init(&begun->lock, NULL);
+	begun->count = 0;
+}
+
+void dmabuf_batch_end(struct dmabuf_batch *ended)
+{
+	while (ended->count > 0)
+		dmabuf_put(ended->held[--ended->count], false);
+	pthread_mutex_destroy(&ended->lock);
+}
+
+struct dmabuf_batch *dmabuf_batch_join(struct dmabuf_batch *joined)
+{
+	struct dmabuf_batch *before = batch;
+
+	batch = joined;
+	return before;
+}
+
+/* Lock held, the batch's, too. */
+static struct dmabuf *find_in_batch(const struct hmem_ops *ops, int device, uint64_t id,
+				    uint32_t flags, const struct wanted *want)
+{
+	for (size_t i = 0; i < batch->count; i++) {
+		struct dmabuf *d = batch->held[i];
+
+		if (fits(d, ops, device, id, flags, want))
 			return d;
 	}
 	return NULL;
@@ -101,6 +146,10 @@ static struct dmabuf *make(const struct hmem_memory *memory, const struct hmem_f
 	*ret = ops->export_start(memory, (const void *)(uintptr_t)want->base, len, flags,
 				 &d->export);
 	if (*ret != 0) {
+		/* unless the interface knows it better */
+		hm_refusal_recast(HMREG_CAUSE_DRIVER_CALL, *ret == -FI_EOPNOTSUPP
+								   ? HMREG_CAUSE_EXPORT_REFUSED
+								   : HMREG_CAUSE_EXPORT_FAILED);
 		free(d);
 		return NULL;
 	}
@@ -116,13 +165,57 @@ static struct dmabuf *make(const struct hmem_memory *memory, const struct hmem_f
 	return d;
 }
 
+/* One that there is already, counted once more; NULL: none. */
+static struct dmabuf *find_again(const struct hmem_ops *ops, int device, uint64_t id,
+				 uint32_t flags, const struct wanted *want)
+{
+	struct dmabuf *d;
+
+	pthread_mutex_lock(&lock);
+	d = find(ops, device, id, flags, want);
+	if (!d && batch)
+		d = find_in_batch(ops, device, id, flags, want);
+	if (d) {
+		d->refs++;
+		figures.shared++;
+	}
+	pthread_mutex_unlock(&lock);
+	return d;
+}
+
+static int find_or_make(const struct hmem_memory *memory, const struct hmem_facts *facts,
+			const struct wanted *want, uint32_t flags, struct dmabuf **out)
+{
+	struct dmabuf *d =
+		find_again(hmem_get(memory->iface), memory->device, facts->id, flags, want);
+	int ret;
+
+	if (d) {
+		*out = d;
+		return 0;
+	}
+	d = make(memory, facts, want, flags, &ret);
+	if (!d)
+		return ret;
+	pthread_mutex_lock(&lock);
+	hm_list_add_tail(&exports, &d->link);
+	figures.exports++;
+	figures.open++;
+	if (batch && batch->count < sizeof(batch->held) / sizeof(batch->held[0])) {
+		batch->held[batch->count++] = d;
+		d->refs++;
+	}
+	pthread_mutex_unlock(&lock);
+	*out = d;
+	return 0;
+}
+
 int dmabuf_export(const struct hmem_memory *memory, const void *addr, size_t len, uint32_t flags,
 		  bool exact, struct dmabuf **out)
 {
 	const struct hmem_ops *ops = hmem_get(memory->iface);
 	struct hmem_facts facts;
 	struct wanted want;
-	struct dmabuf *d;
 	size_t part;
 	int ret;
 
@@ -136,27 +229,12 @@ int dmabuf_export(const struct hmem_memory *memory, const void *addr, size_t len
 	if (ret != 0)
 		return ret;
 	want = span(ops, &facts, (uintptr_t)addr, len, exact);
-	pthread_mutex_lock(&lock);
-	d = find(ops, memory->device, facts.id, flags, &want);
-	if (d) {
-		d->refs++;
-		figures.shared++;
-	}
-	pthread_mutex_unlock(&lock);
-	if (d) {
-		*out = d;
-		return 0;
-	}
-	d = make(memory, &facts, &want, flags, &ret);
-	if (!d)
-		return ret;
-	pthread_mutex_lock(&lock);
-	hm_list_add_tail(&exports, &d->link);
-	figures.exports++;
-	figures.open++;
-	pthread_mutex_unlock(&lock);
-	*out = d;
-	return 0;
+	if (batch)
+		pthread_mutex_lock(&batch->lock);
+	ret = find_or_make(memory, &facts, &want, flags, out);
+	if (batch)
+		pthread_mutex_unlock(&batch->lock);
+	return ret;
 }
 
 int dmabuf_of(const void *addr, size_t len, struct dmabuf **out)

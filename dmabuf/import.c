@@ -3,11 +3,13 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <rdma/fi_errno.h>
 
 #include "core/base/log.h"
+#include "core/base/range.h"
 #include "dmabuf/dmabuf.h"
 
 static int map_error(int err)
@@ -30,12 +32,27 @@ static int map_error(int err)
 	}
 }
 
+/* What lies beyond a file's end can be mapped and not accessed.  A file that tells no size is judged by its exporter. */
+static bool is_too_short(int fd, uint64_t offset, size_t len)
+{
+	struct stat st;
+
+	return fstat(fd, &st) == 0 && st.st_size > 0 &&
+	       !hm_range_ok((uint64_t)st.st_size, offset, len);
+}
+
 int dmabuf_map(int fd, uint64_t offset, size_t len, bool write, struct dmabuf_mapping *mapping)
 {
 	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), skip = offset % page;
 	int protection = write ? PROT_READ | PROT_WRITE : PROT_READ;
-	void *map = mmap(NULL, len + skip, protection, MAP_SHARED, fd, (off_t)(offset - skip));
+	void *map;
 
+	if (is_too_short(fd, offset, len)) {
+		HM_INFO(FI_LOG_MR, "fd %d ends before %zu bytes at %lu do", fd, len,
+			(unsigned long)offset);
+		return -FI_EINVAL;
+	}
+	map = mmap(NULL, len + skip, protection, MAP_SHARED, fd, (off_t)(offset - skip));
 	if (map == MAP_FAILED) {
 		int err = errno;
 

@@ -2,9 +2,10 @@
 /* The one judgement over what drivers say of an address: which kind it is, and what can be done. */
 #include <rdma/fi_errno.h>
 
-#include "core/base/log.h"
 #include "core/base/range.h"
+#include "core/base/refusal.h"
 #include "hmem/hmem.h"
+#include "hmem/known.h"
 
 #define WAYS_DEVICE (HMEM_WAY_DMABUF | HMEM_WAY_PEER | HMEM_WAY_COPY)
 #define WAYS_HOST   (HMEM_WAY_HOST | HMEM_WAY_COPY)
@@ -15,37 +16,43 @@ struct judgement {
 	enum hmem_kind kind;
 	uint32_t ways;
 	const char *reason;
+	enum hmreg_cause cause; /* of reason */
 };
 
 #define F(name) HMEM_FACT_##name
 
 static const struct judgement judgements[] = {
-	{ F(UNKNOWN), HMEM_UNKNOWN, 0, "the driver owns this address and does not say what it is" },
+	{ F(UNKNOWN), HMEM_UNKNOWN, 0, "the driver owns this address and does not say what it is",
+	  HMREG_CAUSE_MEMORY_UNKNOWN },
 	{ F(IMPORTED), HMEM_IMPORTED, HMEM_WAY_COPY,
 	  "memory of another process, of device registers or of graphics: its owner has to export "
-	  "it" },
+	  "it",
+	  HMREG_CAUSE_MEMORY_IMPORTED },
 	{ F(MANAGED), HMEM_MANAGED, HMEM_WAY_COPY,
-	  "managed memory moves between host and device, so that no NIC can hold it" },
-	{ F(VMM) | F(ON_HOST), HMEM_VMM_HOST, WAYS_HOST, "" },
-	{ F(ON_HOST), HMEM_HOST_ALLOC, WAYS_HOST, "" },
+	  "managed memory moves between host and device, so that no NIC can hold it",
+	  HMREG_CAUSE_MEMORY_MANAGED },
+	{ F(VMM) | F(ON_HOST), HMEM_VMM_HOST, WAYS_HOST, "", HMREG_CAUSE_NONE },
+	{ F(ON_HOST), HMEM_HOST_ALLOC, WAYS_HOST, "", HMREG_CAUSE_NONE },
 	{ F(VMM) | F(NO_RDMA), HMEM_VMM, HMEM_WAY_COPY,
-	  "mapped memory made without the attribute that lets NICs reach it" },
+	  "mapped memory made without the attribute that lets NICs reach it",
+	  HMREG_CAUSE_MEMORY_NO_RDMA },
 	{ F(VMM) | F(NO_EXPORT), HMEM_VMM, HMEM_WAY_PEER | HMEM_WAY_COPY,
-	  "mapped memory that was not created for export" },
-	{ F(VMM), HMEM_VMM, WAYS_DEVICE, "" },
+	  "mapped memory that was not created for export", HMREG_CAUSE_MEMORY_NO_EXPORT },
+	{ F(VMM), HMEM_VMM, WAYS_DEVICE, "", HMREG_CAUSE_NONE },
 	{ F(POOL) | F(NO_EXPORT), HMEM_POOL, HMEM_WAY_COPY,
-	  "memory of a stream-ordered pool that cannot be exported; allocate outside of pools" },
-	{ F(POOL), HMEM_POOL, HMEM_WAY_DMABUF | HMEM_WAY_COPY, "" },
+	  "memory of a stream-ordered pool that cannot be exported; allocate outside of pools",
+	  HMREG_CAUSE_MEMORY_POOL },
+	{ F(POOL), HMEM_POOL, HMEM_WAY_DMABUF | HMEM_WAY_COPY, "", HMREG_CAUSE_NONE },
 	{ F(NO_EXPORT) | F(NO_RDMA), HMEM_DEVICE, HMEM_WAY_COPY,
-	  "device memory made without what NICs and export need" },
+	  "device memory made without what NICs and export need", HMREG_CAUSE_MEMORY_NO_RDMA },
 	{ F(NO_EXPORT) | F(NO_PEER), HMEM_DEVICE, HMEM_WAY_COPY,
-	  "device memory that this driver cannot export" },
+	  "device memory that this driver cannot export", HMREG_CAUSE_EXPORT_UNSUPPORTED },
 	{ F(NO_EXPORT), HMEM_DEVICE, HMEM_WAY_PEER | HMEM_WAY_COPY,
-	  "device memory that was not allocated for export" },
+	  "device memory that was not allocated for export", HMREG_CAUSE_MEMORY_NO_EXPORT },
 	{ F(NO_RDMA), HMEM_DEVICE, HMEM_WAY_COPY,
-	  "device memory made without what NICs need to reach it" },
-	{ F(NO_PEER), HMEM_DEVICE, HMEM_WAY_DMABUF | HMEM_WAY_COPY, "" },
-	{ 0, HMEM_DEVICE, WAYS_DEVICE, "" },
+	  "device memory made without what NICs need to reach it", HMREG_CAUSE_MEMORY_NO_RDMA },
+	{ F(NO_PEER), HMEM_DEVICE, HMEM_WAY_DMABUF | HMEM_WAY_COPY, "", HMREG_CAUSE_NONE },
+	{ 0, HMEM_DEVICE, WAYS_DEVICE, "", HMREG_CAUSE_NONE },
 };
 
 static const struct judgement *judge(uint32_t flags)
@@ -90,9 +97,10 @@ static int follow(const struct hmem_ops *ops, const struct hmem_facts *first, ui
 		}
 		if (ret != 0 && ret != -FI_ENOENT)
 			return ret;
-		HM_WARN(FI_LOG_MR, "[0x%lx, +%lu): the memory of %s there ends at 0x%lx%s",
-			(unsigned long)addr, (unsigned long)len, ops->name, (unsigned long)at,
-			ret == 0 ? ", and another allocation begins" : "");
+		HM_REFUSE(FI_LOG_MR, HMREG_CAUSE_RANGE_ENDS,
+			  "[0x%lx, +%lu): the memory of %s there ends at 0x%lx%s",
+			  (unsigned long)addr, (unsigned long)len, ops->name, (unsigned long)at,
+			  ret == 0 ? ", and another allocation begins" : "");
 		return -FI_EINVAL;
 	}
 	return 0;
@@ -113,7 +121,8 @@ static void describe(const struct hmem_ops *ops, const struct hmem_facts *facts,
 					.base = facts->base,
 					.len = facts->len,
 					.id = facts->id,
-					.reason = j->reason };
+					.reason = j->reason,
+					.cause = j->cause };
 }
 
 static int judge_range(const struct hmem_ops *ops, const struct hmem_facts *facts, const void *addr,
@@ -131,9 +140,9 @@ static int judge_range(const struct hmem_ops *ops, const struct hmem_facts *fact
 			return 0;
 		if (ret != 0 && ret != -FI_ENOENT)
 			return ret;
-		HM_WARN(FI_LOG_MR,
-			"[%p, +%zu): its last byte is not in the memory of %s as its first is",
-			addr, len, ops->name);
+		HM_REFUSE(FI_LOG_MR, HMREG_CAUSE_RANGE_ENDS,
+			  "[%p, +%zu): its last byte is not in the memory of %s as its first is",
+			  addr, len, ops->name);
 		return -FI_EINVAL;
 	}
 	return follow(ops, facts, (uintptr_t)addr, len, memory);
@@ -158,7 +167,8 @@ int hmem_classify(const void *addr, size_t len, struct hmem_memory *memory)
 	struct hmem_facts facts;
 
 	if (len == 0 || hm_wraps((uintptr_t)addr, len)) {
-		HM_WARN(FI_LOG_MR, "[%p, +%zu) is no range of memory", addr, len);
+		HM_REFUSE(FI_LOG_MR, HMREG_CAUSE_RANGE_NONE, "[%p, +%zu) is no range of memory",
+			  addr, len);
 		return -FI_EINVAL;
 	}
 	for (ops = hmem_usable(); *ops; ops++) {
@@ -172,9 +182,9 @@ int hmem_classify(const void *addr, size_t len, struct hmem_memory *memory)
 	/* ends it in device memory, though it begins in none? */
 	for (ops = hmem_usable(); len > 1 && *ops; ops++) {
 		if ((*ops)->look((const char *)addr + len - 1, &facts) == 0) {
-			HM_WARN(FI_LOG_MR,
-				"[%p, +%zu) begins in host memory and ends in that of %s", addr,
-				len, (*ops)->name);
+			HM_REFUSE(FI_LOG_MR, HMREG_CAUSE_RANGE_MIXED,
+				  "[%p, +%zu) begins in host memory and ends in that of %s", addr,
+				  len, (*ops)->name);
 			return -FI_EINVAL;
 		}
 	}
@@ -189,9 +199,17 @@ static int refuse_owner(const void *addr, size_t len, enum fi_hmem_iface iface, 
 {
 	char named[48], found[48];
 
-	HM_WARN(FI_LOG_MR, "[%p, +%zu) was said to be %s, and is %s", addr, len,
-		hmem_owner_text(iface, device, named),
-		hmem_owner_text(memory->iface, memory->device, found));
+	if (iface != FI_HMEM_SYSTEM && memory->kind == HMEM_HOST && !hmem_host_reads(addr))
+		HM_REFUSE(
+			FI_LOG_MR, HMREG_CAUSE_MEMORY_FREED,
+			"[%p, +%zu) was said to be %s, whose driver does not know it, and nothing "
+			"is mapped there",
+			addr, len, hmem_owner_text(iface, device, named));
+	else
+		HM_REFUSE(FI_LOG_MR, HMREG_CAUSE_OWNER_OTHER,
+			  "[%p, +%zu) was said to be %s, and is %s", addr, len,
+			  hmem_owner_text(iface, device, named),
+			  hmem_owner_text(memory->iface, memory->device, found));
 	return -FI_EINVAL;
 }
 
@@ -202,13 +220,15 @@ static int check_usable(enum fi_hmem_iface iface, int device, uint64_t flags)
 
 	if (ret != 0) {
 		hmem_status(iface, &status);
-		HM_WARN(FI_LOG_MR, "%s is not usable: %s", hmem_name(iface), status.reason);
+		HM_REFUSE(FI_LOG_MR, status.cause, "%s is not usable: %s", hmem_name(iface),
+			  status.reason);
 		return ret;
 	}
 	if (iface == FI_HMEM_SYSTEM || (flags & FI_HMEM_HOST_ALLOC) ||
 	    hmem_has_device(iface, device))
 		return 0;
-	HM_WARN(FI_LOG_MR, "%s has no device %d", hmem_name(iface), device);
+	HM_REFUSE(FI_LOG_MR, HMREG_CAUSE_DEVICE_UNKNOWN, "%s has no device %d", hmem_name(iface),
+		  device);
 	return -FI_ENODEV;
 }
 
@@ -217,11 +237,13 @@ static int check_flags(uint64_t flags, const void *addr, const struct hmem_memor
 	bool on_host = memory->ways & HMEM_WAY_HOST;
 
 	if ((flags & FI_HMEM_DEVICE_ONLY) && memory->host_access) {
-		HM_WARN(FI_LOG_MR, "FI_HMEM_DEVICE_ONLY: the host can reach %p", addr);
+		HM_REFUSE(FI_LOG_MR, HMREG_CAUSE_OWNER_OTHER,
+			  "FI_HMEM_DEVICE_ONLY: the host can reach %p", addr);
 		return -FI_EINVAL;
 	}
 	if ((flags & FI_HMEM_HOST_ALLOC) && !on_host) {
-		HM_WARN(FI_LOG_MR, "FI_HMEM_HOST_ALLOC: %p is memory of a device", addr);
+		HM_REFUSE(FI_LOG_MR, HMREG_CAUSE_OWNER_OTHER,
+			  "FI_HMEM_HOST_ALLOC: %p is memory of a device", addr);
 		return -FI_EINVAL;
 	}
 	return 0;
@@ -282,8 +304,8 @@ int hmem_segment(const struct hmem_memory *memory, const void *addr, size_t len,
 	}
 	ret = ops->look(addr, facts);
 	if (ret == -FI_ENOENT) {
-		HM_WARN(FI_LOG_MR, "%p is no memory of %s any more", addr,
-			hmem_name(memory->iface));
+		HM_REFUSE(FI_LOG_MR, HMREG_CAUSE_MEMORY_FREED, "%p is no memory of %s any more",
+			  addr, hmem_name(memory->iface));
 		return -FI_EINVAL;
 	}
 	if (ret != 0)

@@ -11,6 +11,7 @@
 
 #include "core/base/dl.h"
 #include "core/base/range.h"
+#include "core/base/refusal.h"
 #include "hmem/known.h"
 
 struct cuda_driver cu;
@@ -79,8 +80,8 @@ int cuda_failed(cu_result result, const char *call, const char *about, ...)
 	va_start(args, about);
 	vsnprintf(text, sizeof(text), about, args);
 	va_end(args);
-	HM_WARN(FI_LOG_MR, "%s, %s: %s (%u): %s", call, text, error_name(result), result,
-		error_cause(result));
+	HM_REFUSE(FI_LOG_MR, hmem_cause_of(failure ? failure->ret : -FI_EIO), "%s, %s: %s (%u): %s",
+		  call, text, error_name(result), result, error_cause(result));
 	return failure ? failure->ret : -FI_EIO;
 }
 
@@ -111,6 +112,10 @@ static int not_started(struct hmem_status *status, cu_result result, const char 
 	bool none = result == CU_NO_DEVICE;
 
 	status->state = none ? HMEM_EMPTY : HMEM_FAILED;
+	status->cause = result == CU_STUB_LIBRARY      ? HMREG_CAUSE_LIBRARY_STUB
+			: result == CU_DRIVER_MISMATCH ? HMREG_CAUSE_MODULE_MISMATCH
+			: result == CU_NOT_PERMITTED   ? HMREG_CAUSE_DEVICE_PERMISSION
+						       : HMREG_CAUSE_NONE;
 	snprintf(status->reason, sizeof(status->reason), "%s: %s (%u): %s", call,
 		 error_name(result), result, error_cause(result));
 	return none ? -FI_ENODEV : -FI_EIO;
@@ -129,6 +134,9 @@ static void ask_dmabuf(struct cuda_device *device)
 
 	device->dmabuf = cu.range_handle && attribute(device->handle, CU_DEV_DMA_BUF);
 	info->dmabuf = device->dmabuf;
+	info->dmabuf_cause = !cu.range_handle  ? HMREG_CAUSE_EXPORT_OLD
+			     : !device->dmabuf ? HMREG_CAUSE_EXPORT_UNSUPPORTED
+					       : HMREG_CAUSE_NONE;
 	if (!cu.range_handle)
 		snprintf(info->dmabuf_reason, sizeof(info->dmabuf_reason),
 			 "this driver has no cuMemGetHandleForAddressRange (CUDA 11.7)");
@@ -345,6 +353,7 @@ struct hmem_ops hmem_cuda = {
 	.device_count = device_count,
 	.device_info = device_info,
 	.look = cuda_look,
+	.own = cuda_own,
 	.prepare = cuda_prepare,
 	.copy = cuda_copy,
 	.copy_start = cuda_copy_start,
@@ -356,4 +365,7 @@ struct hmem_ops hmem_cuda = {
 	.host_unregister = cuda_host_unregister,
 	.alloc = cuda_alloc,
 	.free = cuda_free,
+	.kernels_reach_host_alloc = true,
+	.flush = cuda_flush,
+	.needs_flush = cuda_needs_flush,
 };

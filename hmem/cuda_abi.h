@@ -81,6 +81,8 @@ enum {
 	CU_DEV_RDMA_WITH_VMM = 110, /* GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED */
 	CU_DEV_POOLS = 115,	    /* MEMORY_POOLS_SUPPORTED */
 	CU_DEV_RDMA = 116,	    /* GPU_DIRECT_RDMA_SUPPORTED */
+	CU_DEV_RDMA_FLUSH = 117,    /* GPU_DIRECT_RDMA_FLUSH_WRITES_OPTIONS: CU_FLUSH_BY_HOST */
+	CU_DEV_RDMA_ORDER = 118,    /* GPU_DIRECT_RDMA_WRITES_ORDERING: CU_ORDER_* */
 	CU_DEV_DMA_BUF = 124,	    /* DMA_BUF_SUPPORTED */
 	CU_DEV_HOST_NUMA_VMM = 141, /* HOST_NUMA_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED */
 	CU_DEV_HOST_VMM = 145	    /* HOST_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED */
@@ -101,12 +103,22 @@ enum {
 	CU_HANDLE_POSIX_FD = 1
 };
 
-#define CU_RANGE_DMA_BUF_FD 1u /* CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD */
-#define CU_RANGE_PCIE	    1u /* CU_MEM_RANGE_FLAG_DMA_BUF_MAPPING_TYPE_PCIE, of CUDA 12.8 */
-#define CU_STREAM_ALONE	    1u /* CU_STREAM_NON_BLOCKING */
-#define CU_EVENT_NO_TIME    2u /* CU_EVENT_DISABLE_TIMING */
-#define CU_ATTACH_GLOBAL    1u /* CU_MEM_ATTACH_GLOBAL */
-#define CU_HOST_PORTABLE    1u /* CU_MEMHOSTALLOC_PORTABLE, CU_MEMHOSTREGISTER_PORTABLE */
+/* CUGPUDirectRDMAWritesOrdering: who sees a NIC's writes in order without a flush */
+enum {
+	CU_ORDER_NONE = 0,
+	CU_ORDER_OWNER = 100,
+	CU_ORDER_ALL = 200
+};
+
+#define CU_FLUSH_BY_HOST    1u	 /* CU_FLUSH_GPU_DIRECT_RDMA_WRITES_OPTION_HOST */
+#define CU_FLUSH_CONTEXT    0u	 /* CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TARGET_CURRENT_CTX */
+#define CU_FLUSH_TO_OWNER   100u /* CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TO_OWNER */
+#define CU_RANGE_DMA_BUF_FD 1u	 /* CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD */
+#define CU_RANGE_PCIE	    1u	 /* CU_MEM_RANGE_FLAG_DMA_BUF_MAPPING_TYPE_PCIE, of CUDA 12.8 */
+#define CU_STREAM_ALONE	    1u	 /* CU_STREAM_NON_BLOCKING */
+#define CU_EVENT_NO_TIME    2u	 /* CU_EVENT_DISABLE_TIMING */
+#define CU_ATTACH_GLOBAL    1u	 /* CU_MEM_ATTACH_GLOBAL */
+#define CU_HOST_PORTABLE    1u	 /* CU_MEMHOSTALLOC_PORTABLE, CU_MEMHOSTREGISTER_PORTABLE */
 
 struct cu_location { /* CUmemLocation */
 	unsigned int type;
@@ -176,7 +188,8 @@ struct cu_memory_prop { /* CUmemAllocationProp */
 	F(range_handle, cuMemGetHandleForAddressRange,                                             \
 	  (void *handle, cu_ptr addr, size_t len, unsigned int type, unsigned long long flags))    \
 	F(vmm_retain, cuMemRetainAllocationHandle, (cu_memory * memory, void *addr))               \
-	F(vmm_release, cuMemRelease, (cu_memory memory))
+	F(vmm_release, cuMemRelease, (cu_memory memory))                                           \
+	F(flush, cuFlushGPUDirectRDMAWrites, (unsigned int target, unsigned int scope))
 
 #define CUDA_WITH_STRUCTS(F)                                                                       \
 	F(vmm_prop, cuMemGetAllocationPropertiesFromHandle,                                        \

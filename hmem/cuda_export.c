@@ -12,6 +12,8 @@
 
 #include <rdma/fi_errno.h>
 
+#include "core/base/refusal.h"
+
 #define LARGE_PAGE UINT64_C(65536) /* what hosts with large pages want */
 
 struct part {
@@ -104,14 +106,16 @@ static int check_exportable(const struct hmem_memory *memory, const struct cuda_
 			    const void *addr)
 {
 	if (!(memory->ways & HMEM_WAY_DMABUF)) {
-		HM_WARN(FI_LOG_MR, "%p cannot be exported as a dma-buf: %s", addr,
-			memory->reason[0] ? memory->reason : "it is host memory");
+		HM_REFUSE(FI_LOG_MR, memory->cause ? memory->cause : HMREG_CAUSE_EXPORT_REFUSED,
+			  "%p cannot be exported as a dma-buf: %s", addr,
+			  memory->reason[0] ? memory->reason : "it is host memory");
 		return -FI_EOPNOTSUPP;
 	}
 	if (device->dmabuf)
 		return 0;
-	HM_WARN(FI_LOG_MR, "%p cannot be exported as a dma-buf by device %d: %s", addr,
-		memory->device, device->info.dmabuf_reason);
+	HM_REFUSE(FI_LOG_MR, device->info.dmabuf_cause,
+		  "%p cannot be exported as a dma-buf by device %d: %s", addr, memory->device,
+		  device->info.dmabuf_reason);
 	return -FI_EOPNOTSUPP;
 }
 

@@ -280,3 +280,69 @@ int cuda_look(const void *addr, struct hmem_facts *facts)
 		set_range(addr, &a, facts);
 	return ret;
 }
+
+/* ---- for a cache, at every lookup: one call for what the driver tells in one ---- */
+
+/* The mapping at addr and what is mapped there; false: not all of it is told. */
+static bool ask_mapping(cu_ptr addr, struct answers *a)
+{
+	bool told = a->told == ALL || (ask_one(addr, CU_PTR_BLOCK_ID, &a->block_id) &&
+				       ask_one(addr, CU_PTR_MAPPING_BASE, &a->map_base) &&
+				       ask_one(addr, CU_PTR_MAPPING_SIZE, &a->map_size));
+
+	return told && a->block_id != 0 && addr >= a->map_base && addr - a->map_base < a->map_size;
+}
+
+/* BUFFER_ID may be that of the addresses, which stays when other memory is mapped there. */
+static void own_mapping(const struct answers *a, struct hmem_facts *facts)
+{
+	facts->id = a->id ^ (a->block_id << 32 | a->block_id >> 32);
+	facts->base = a->map_base;
+	facts->len = a->map_size;
+	facts->flags &= ~HMEM_FACT_NO_RANGE;
+}
+
+/* Of a device, and not of cuMemAlloc. */
+static const char *own_other(cu_ptr addr, struct answers *a, struct hmem_facts *facts)
+{
+	if (a->pool)
+		return "stream-ordered pools give the same memory out again";
+	if (!rdma_capable(addr, a))
+		return "memory of another process, or made without what NICs need";
+	if (!ask_mapping(addr, a))
+		return "this driver does not tell what is mapped at an address";
+	own_mapping(a, facts);
+	return NULL;
+}
+
+int cuda_own(const void *addr, struct hmem_facts *facts, const char **why)
+{
+	cu_ptr at = (uintptr_t)addr;
+	struct cuda_device *device;
+	struct answers a;
+	int ret = ask(at, &a);
+
+	if (ret != 0)
+		return ret;
+	if (a.type == 0 && !a.managed) /* only reserved, which registration tells */
+		return a.size != 0 && !a.mapped ? -FI_EINVAL : -FI_ENOENT;
+	*facts = (struct hmem_facts){ .id = a.id, .device = HMEM_NO_DEVICE };
+	set_range(addr, &a, facts);
+	if (a.type == CU_MEMORY_HOST && !a.managed) {
+		facts->flags |= HMEM_FACT_ON_HOST;
+		if (!a.legacy_ipc && ask_mapping(at, &a))
+			own_mapping(&a, facts);
+		return 0;
+	}
+	device = cuda_ordinal(a.ordinal);
+	if (!device)
+		return -FI_EIO; /* registration tells */
+	facts->device = device->handle;
+	if (a.managed || a.legacy_ipc)
+		return 0;
+	if (a.told < MANUAL && !ask_one(at, CU_PTR_POOL, &a.pool))
+		a.pool = NULL;
+	*why = own_other(at, &a, facts);
+	facts->id = *why ? 0 : facts->id;
+	return 0;
+}

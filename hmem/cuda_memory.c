@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Allocation, host memory made fast to copy, synchronous memory operations, and the PCI window. */
+/* Allocation, host memory made fast to copy, synchronous memory operations, flushes, the PCI window. */
 #include "hmem/cuda_priv.h"
 
 #include <rdma/fi_errno.h>
 
 #include "core/base/dl.h"
+#include "core/base/refusal.h"
 
 /* ---- synchronous memory operations ---- */
 
@@ -118,7 +119,7 @@ static int enter_named(int device, struct cuda_scope *scope)
 
 	if (named)
 		return cuda_enter(named, scope);
-	HM_WARN(FI_LOG_MR, "cuda has no device %d", device);
+	HM_REFUSE(FI_LOG_MR, HMREG_CAUSE_DEVICE_UNKNOWN, "cuda has no device %d", device);
 	return -FI_ENODEV;
 }
 
@@ -151,6 +152,50 @@ int cuda_free(int device, void *addr, enum hmem_alloc how)
 	return result == CU_OK
 		       ? 0
 		       : cuda_failed(result, host ? "cuMemFreeHost" : "cuMemFree", "%p", addr);
+}
+
+/* ---- what NICs wrote ---- */
+
+/*
+ * A kernel that sees the host's word of a NIC's write may still read old bytes, where the device does not keep
+ * the order by itself.  A driver that does not know the attribute (before CUDA 11.3) does not promise it.
+ */
+bool cuda_needs_flush(int device)
+{
+	int order = CU_ORDER_NONE;
+
+	return cu.device_attr(&order, CU_DEV_RDMA_ORDER, device) != CU_OK || order < CU_ORDER_OWNER;
+}
+
+static bool can_flush(int device)
+{
+	int options = 0;
+
+	return cu.flush && cu.device_attr(&options, CU_DEV_RDMA_FLUSH, device) == CU_OK &&
+	       (options & CU_FLUSH_BY_HOST);
+}
+
+int cuda_flush(int device)
+{
+	struct cuda_scope scope;
+	cu_result result;
+	int ret;
+
+	if (!can_flush(device)) {
+		HM_WARN(FI_LOG_MR,
+			"cuda device %d sees a NIC's writes in no order, and this driver has no "
+			"cuFlushGPUDirectRDMAWrites for it (CUDA 11.3)",
+			device);
+		return -FI_EOPNOTSUPP;
+	}
+	ret = enter_named(device, &scope);
+	if (ret != 0)
+		return ret;
+	result = cu.flush(CU_FLUSH_CONTEXT, CU_FLUSH_TO_OWNER);
+	cuda_leave(&scope);
+	return result == CU_OK
+		       ? 0
+		       : cuda_failed(result, "cuFlushGPUDirectRDMAWrites", "device %d", device);
 }
 
 /* ---- the PCI window ---- */

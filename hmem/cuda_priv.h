@@ -4,7 +4,7 @@
  *
  *   cuda.c         the driver, devices, contexts, errors    cuda_look.c   what an address is
  *   cuda_copy.c    copies                                   cuda_export.c dma-bufs
- *   cuda_memory.c  allocation, registration of host memory, synchronous memory operations
+ *   cuda_memory.c  allocation, registration of host memory, synchronous memory operations, flushes
  *
  * fi_mr_attr.device is a CUdevice, which is what cuDeviceGet gives for an ordinal.  The driver tells
  * ordinals of pointers and of mapped memory; both are translated here and nowhere else.
@@ -71,6 +71,7 @@ struct cuda_device *cuda_any_device(void);
 
 /* The operations. */
 int cuda_look(const void *addr, struct hmem_facts *facts);
+int cuda_own(const void *addr, struct hmem_facts *facts, const char **why);
 int cuda_prepare(const struct hmem_memory *memory, const void *addr, size_t len);
 int cuda_copy(void *dst, int dst_device, const void *src, int src_device, size_t len);
 int cuda_copy_start(void *dst, int dst_device, const void *src, int src_device, size_t len,
@@ -83,6 +84,8 @@ int cuda_host_register(void *addr, size_t len);
 int cuda_host_unregister(void *addr);
 int cuda_alloc(int device, size_t len, enum hmem_alloc how, void **addr);
 int cuda_free(int device, void *addr, enum hmem_alloc how);
+int cuda_flush(int device);
+bool cuda_needs_flush(int device);
 /* NVML: window, window_free and window_known of a device; nothing where there is no NVML. */
 void cuda_window(struct hmem_device *device);
 

@@ -5,6 +5,7 @@
  *
  *   registry.c  which interfaces there are, loaded when first needed
  *   classify.c  the one judgement over what a driver says of an address
+ *   owner.c     the little of it that a registration cache asks at every lookup
  *   copy.c      copies between any two places
  *   system.c, cuda.c, rocr.c, ze.c, neuron.c, synapseai.c   one interface each
  *
@@ -15,11 +16,13 @@
 #ifndef HMEM_H
 #define HMEM_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include <rdma/fi_domain.h>
+#include <rdma/fi_ext_hmreg.h>
 
 #define HMEM_IFACES    (FI_HMEM_SYNAPSEAI + 1)
 #define HMEM_NO_DEVICE (-1) /* as a device: the host's memory */
@@ -43,6 +46,8 @@ struct hmem_status {
 	char driver[128]; /* file that was loaded, or would have been */
 	char version[64]; /* as the driver tells it, "" unknown */
 	char reason[192]; /* why it is not HMEM_READY, "" if it is */
+	enum hmreg_cause
+		cause; /* of reason; the registry finds it from state where start leaves it */
 };
 
 struct hmem_device {
@@ -55,6 +60,7 @@ struct hmem_device {
 	bool window_known;	/* window_free is what the driver says now */
 	bool dmabuf;		/* its memory can be exported */
 	char dmabuf_reason[96]; /* why not, "" if it can */
+	enum hmreg_cause dmabuf_cause; /* of dmabuf_reason; none: HMREG_CAUSE_EXPORT_UNSUPPORTED */
 };
 
 /*
@@ -125,13 +131,14 @@ struct hmem_memory {
 	enum fi_hmem_iface iface; /* FI_HMEM_SYSTEM for plain host memory */
 	int device;		  /* HMEM_NO_DEVICE for host memory of no device */
 	enum hmem_kind kind;
-	uint32_t ways;	    /* HMEM_WAY_* */
-	uint32_t segments;  /* allocations that the range touches; 1 for host memory */
-	bool host_access;   /* the host may load and store it */
-	bool range_known;   /* base and len are what the driver told */
-	uint64_t base, len; /* the extent of all these segments together */
-	uint64_t id;	    /* of the first segment; 0: none */
-	const char *reason; /* constant: why a way that one expects is missing, "" */
+	uint32_t ways;		/* HMEM_WAY_* */
+	uint32_t segments;	/* allocations that the range touches; 1 for host memory */
+	bool host_access;	/* the host may load and store it */
+	bool range_known;	/* base and len are what the driver told */
+	uint64_t base, len;	/* the extent of all these segments together */
+	uint64_t id;		/* of the first segment; 0: none */
+	const char *reason;	/* constant: why a way that one expects is missing, "" */
+	enum hmreg_cause cause; /* of reason */
 };
 
 /*
@@ -154,8 +161,70 @@ int hmem_classify_as(enum fi_hmem_iface iface, int device, uint64_t flags, const
 int hmem_segment(const struct hmem_memory *memory, const void *addr, size_t len,
 		 struct hmem_facts *facts, size_t *part);
 
+/* What tells the allocations under a range, in order, from others that are at their addresses later. */
+struct hmem_identity {
+	uint64_t sum;
+	bool told; /* each allocation so far has an id */
+};
+void hmem_identity_begin(struct hmem_identity *identity);
+void hmem_identity_add(struct hmem_identity *identity, const struct hmem_facts *facts);
+/* 0: a driver did not tell. */
+uint64_t hmem_identity_end(const struct hmem_identity *identity);
+
 /* Is the allocation at this address still the one with this id, which is not 0? */
 bool hmem_is_still(enum fi_hmem_iface iface, const void *addr, uint64_t id);
+
+/* ---- whose it is, for a registration cache ---- */
+
+/*
+ * What keeps a registration of memory true until it is used again.  None of them: it must not be kept.
+ * owner.c has the table of which memory needs which.
+ */
+#define HMEM_GUARD_PAGES 1u /* a monitor follows the process's pages */
+#define HMEM_GUARD_ID	 2u /* struct hmem_owner.id is what it was */
+
+struct hmem_owner {
+	enum fi_hmem_iface iface; /* FI_HMEM_SYSTEM: of no interface, or the program's own */
+	int device;		  /* HMEM_NO_DEVICE: the host's */
+	uint32_t guards;	  /* HMEM_GUARD_*, both may be needed */
+	uint64_t id;		  /* of all allocations that the range touches, in order; 0: none */
+};
+
+extern atomic_bool hmem_host_only;
+
+/*
+ * Whose memory is [addr, addr + len), len > 0, and what guards a registration of it?  Made to be asked at
+ * every lookup: at most one call of each driver for memory that is not its own, one or two for each
+ * allocation of its own, none where no interface is usable.  Says less than hmem_classify, and checks
+ * nothing about the end of a range that begins in host memory.
+ * A driver's failure, or a range that leaves its owner's memory: the error, and no guards.
+ */
+int hmem_find_owner(const void *addr, size_t len, struct hmem_owner *owner);
+
+/* Of plain host memory. */
+static inline struct hmem_owner hmem_plain_owner(void)
+{
+	return (struct hmem_owner){ FI_HMEM_SYSTEM, HMEM_NO_DEVICE, HMEM_GUARD_PAGES, 0 };
+}
+
+static inline int hmem_owner_of(const void *addr, size_t len, struct hmem_owner *owner)
+{
+	if (__builtin_expect(!atomic_load_explicit(&hmem_host_only, memory_order_relaxed), 0))
+		return hmem_find_owner(addr, len, owner);
+	*owner = hmem_plain_owner();
+	return 0;
+}
+
+/*
+ * What interfaces call when their driver frees memory that hmem_find_owner was asked about: [begin, end) is
+ * about to go.  It runs inside the driver's free, so that it must not call the driver, block or allocate.
+ * NULL: no more; when this returns none is left with a driver, but one that had begun may still be on its way.
+ * By one thread at a time.
+ */
+typedef void hmem_gone_fn(uint64_t begin, uint64_t end);
+void hmem_report_gone(hmem_gone_fn *gone);
+/* For interfaces: report. */
+void hmem_gone(uint64_t begin, uint64_t end);
 
 /* ---- copies ---- */
 
@@ -206,7 +275,8 @@ struct hmem_export {
 enum hmem_alloc {
 	HMEM_ALLOC_DEVICE,
 	HMEM_ALLOC_HOST,
-	HMEM_ALLOC_MANAGED
+	HMEM_ALLOC_MANAGED,
+	HMEM_ALLOC_PRIVATE /* of a device, not made for export; with allocates_private alone */
 };
 
 /*
@@ -235,6 +305,15 @@ struct hmem_ops {
 	 * driver confirms it, with facts for addr; -FI_ENOENT, silent: it does not.
 	 */
 	int (*claim)(int device, const void *addr, size_t len, struct hmem_facts *facts);
+	/*
+	 * Optional (look).  What a cache asks at every lookup (owner.c), by as few calls as the driver
+	 * allows.  -FI_ENOENT as look, and so for the program's own host memory that it registered with the
+	 * driver.  Of facts, flags have HMEM_FACT_ON_HOST and HMEM_FACT_NO_RANGE at least, and id is 0 unless
+	 * it surely changes when other memory is put at the address; why then says what is missing, constant.
+	 */
+	int (*own)(const void *addr, struct hmem_facts *facts, const char **why);
+	/* Optional (nothing to do): hmem_gone is not called any more, and the driver need not tell. */
+	void (*end_reports)(void);
 	/*
 	 * Optional (nothing to do): memory of this kind at [addr, addr + len) is going to be
 	 * registered; set what the driver wants set for that, as synchronous memory operations.
@@ -268,6 +347,20 @@ struct hmem_ops {
 	/* Optional (-FI_ENOSYS).  free takes what alloc gave. */
 	int (*alloc)(int device, size_t len, enum hmem_alloc how, void **addr);
 	int (*free)(int device, void *addr, enum hmem_alloc how);
+	/*
+	 * Every kernel of the program, on any device, reaches memory of HMEM_ALLOC_HOST at the host's address.
+	 * False where the memory is of a context of this library's own.
+	 */
+	bool kernels_reach_host_alloc;
+	bool allocates_private;
+
+	/*
+	 * Optional (nothing to do): what other devices wrote into this device's memory, as far as the host knows
+	 * that it was written, is visible on the device when this returns.  needs_flush: false where that is so
+	 * without.
+	 */
+	int (*flush)(int device);
+	bool (*needs_flush)(int device);
 
 	/* Host memory alone: is every page of the range there, and writable if asked?  0, -FI_EFAULT. */
 	int (*probe)(const void *addr, size_t len, bool write);

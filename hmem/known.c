@@ -10,6 +10,7 @@
 #include <rdma/fi_errno.h>
 
 #include "core/base/log.h"
+#include "core/base/refusal.h"
 
 struct entry {
 	struct hm_list link;
@@ -105,6 +106,19 @@ bool hmem_host_reads(const void *addr)
 	return errno != EFAULT && msync((void *)page, 1, MS_ASYNC) == 0;
 }
 
+enum hmreg_cause hmem_cause_of(int ret)
+{
+	switch (ret) {
+	case -FI_ENOMEM:
+		return HMREG_CAUSE_DEVICE_MEMORY;
+	case -FI_EPERM:
+	case -FI_EACCES:
+		return HMREG_CAUSE_DEVICE_PERMISSION;
+	default:
+		return HMREG_CAUSE_DRIVER_CALL;
+	}
+}
+
 const struct hmem_failure *hmem_failure_of(const struct hmem_failure *failures, size_t count,
 					   int code)
 {
@@ -120,6 +134,7 @@ int hmem_failed(const struct hmem_failure *failures, size_t count,
 	const struct hmem_failure *failure = hmem_failure_of(failures, count, code);
 
 	failure = failure ? failure : unknown;
-	HM_WARN(FI_LOG_MR, "%s: %s (%d): %s", call, failure->name, code, failure->text);
+	HM_REFUSE(FI_LOG_MR, hmem_cause_of(failure->ret), "%s: %s (%d): %s", call, failure->name,
+		  code, failure->text);
 	return failure->ret;
 }

@@ -54,6 +54,8 @@ struct hmem_failure {
 	int code, ret;
 	const char *name, *text;
 };
+/* The cause of a driver's failure that is this -FI_E code here. */
+enum hmreg_cause hmem_cause_of(int ret);
 /* The entry of a code, or NULL. */
 const struct hmem_failure *hmem_failure_of(const struct hmem_failure *failures, size_t count,
 					   int code);

@@ -6,11 +6,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <unistd.h>
 
 #include <rdma/fi_errno.h>
 
+#include "core/base/dl.h"
 #include "core/base/log.h"
 #include "core/base/params.h"
+#include "core/base/sysfs.h"
 #include "hmem/hmem.h"
 
 /*
@@ -27,6 +30,8 @@ struct ids {
 struct slot {
 	struct hmem_ops *ops;
 	const char *library; /* what it is without, for who looks before it was tried */
+	const char *module;  /* the kernel module that the driver needs; NULL: one of several */
+	const char *file;    /* what it opens; NULL: that depends */
 	struct hmem_status status;
 	int error;
 	atomic_bool tried;
@@ -35,11 +40,22 @@ struct slot {
 
 static struct slot slots[HMEM_IFACES] = {
 	[FI_HMEM_SYSTEM] = { .ops = &hmem_system, .library = "" },
-	[FI_HMEM_CUDA] = { .ops = &hmem_cuda, .library = "libcuda.so.1" },
-	[FI_HMEM_ROCR] = { .ops = &hmem_rocr, .library = "libhsa-runtime64.so.1" },
+	[FI_HMEM_CUDA] = { .ops = &hmem_cuda,
+			   .library = "libcuda.so.1",
+			   .module = "nvidia",
+			   .file = "/dev/nvidiactl" },
+	[FI_HMEM_ROCR] = { .ops = &hmem_rocr,
+			   .library = "libhsa-runtime64.so.1",
+			   .module = "amdgpu",
+			   .file = "/dev/kfd" },
 	[FI_HMEM_ZE] = { .ops = &hmem_ze, .library = "libze_loader.so.1" },
-	[FI_HMEM_NEURON] = { .ops = &hmem_neuron, .library = "libnrt.so.1" },
-	[FI_HMEM_SYNAPSEAI] = { .ops = &hmem_synapseai, .library = "libSynapse.so" },
+	[FI_HMEM_NEURON] = { .ops = &hmem_neuron,
+			     .library = "libnrt.so.1",
+			     .module = "neuron",
+			     .file = "/dev/neuron0" },
+	[FI_HMEM_SYNAPSEAI] = { .ops = &hmem_synapseai,
+				.library = "libSynapse.so",
+				.module = "habanalabs" },
 };
 
 /* Held while a driver starts, so that it starts once; never while one is used. */
@@ -51,6 +67,10 @@ static int claim_nothing(int device, const void *addr, size_t len, struct hmem_f
 {
 	(void)device, (void)addr, (void)len, (void)facts;
 	return -FI_ENOENT;
+}
+
+static void end_no_reports(void)
+{
 }
 
 static int prepare_nothing(const struct hmem_memory *memory, const void *addr, size_t len)
@@ -101,11 +121,24 @@ static int no_free(int device, void *addr, enum hmem_alloc how)
 	return -FI_ENOSYS;
 }
 
+static int flush_nothing(int device)
+{
+	(void)device;
+	return 0;
+}
+
+static bool needs_no_flush(int device)
+{
+	(void)device;
+	return false;
+}
+
 #define FILL(slot, with) ops->slot = ops->slot ? ops->slot : (with)
 
 static void fill_optional(struct hmem_ops *ops)
 {
 	FILL(claim, claim_nothing);
+	FILL(end_reports, end_no_reports);
 	FILL(prepare, prepare_nothing);
 	FILL(copy_end, end_nothing);
 	FILL(export_start, no_export);
@@ -114,6 +147,8 @@ static void fill_optional(struct hmem_ops *ops)
 	FILL(host_unregister, no_host_unregister);
 	FILL(alloc, no_alloc);
 	FILL(free, no_free);
+	FILL(flush, flush_nothing);
+	FILL(needs_flush, needs_no_flush);
 }
 
 /* ---- loading ---- */
@@ -144,6 +179,32 @@ static void check_list(const char *list)
 				(int)len, word);
 }
 
+/* Does the driver lack its kernel module, or this user the right to its file?  For one that failed. */
+static enum hmreg_cause look_around(const struct slot *slot, enum hmreg_cause otherwise)
+{
+	if (slot->module && hm_sysfs_exists("module") &&
+	    !hm_sysfs_exists("module/%s", slot->module))
+		return HMREG_CAUSE_MODULE_ABSENT;
+	if (slot->file && access(slot->file, F_OK) == 0 && access(slot->file, R_OK | W_OK) != 0)
+		return HMREG_CAUSE_DEVICE_PERMISSION;
+	return otherwise;
+}
+
+/* Of an interface that has not started and does not say more. */
+static enum hmreg_cause find_cause(const struct slot *slot)
+{
+	switch (slot->status.state) {
+	case HMEM_OFF:
+		return HMREG_CAUSE_IFACE_OFF;
+	case HMEM_ABSENT:
+		return hm_dl_cause();
+	case HMEM_EMPTY:
+		return look_around(slot, HMREG_CAUSE_DEVICE_NONE);
+	default:
+		return look_around(slot, HMREG_CAUSE_DRIVER_FAILED);
+	}
+}
+
 /* Under start_lock. */
 static void start(struct slot *slot)
 {
@@ -166,6 +227,8 @@ static void start(struct slot *slot)
 		if (slot->error == 0)
 			status->state = HMEM_READY;
 	}
+	if (slot->error != 0 && !status->cause)
+		status->cause = find_cause(slot);
 	if (slot->error == 0)
 		HM_INFO(FI_LOG_CORE, "%s: %zu devices, %s %s", slot->ops->name,
 			slot->ops->device_count(), status->driver, status->version);
@@ -201,6 +264,9 @@ const struct hmem_ops *hmem_get(enum fi_hmem_iface iface)
 static const struct hmem_ops *usable[HMEM_IFACES];
 static pthread_once_t usable_once = PTHREAD_ONCE_INIT;
 
+/* No interface is usable, and none will be. */
+atomic_bool hmem_host_only;
+
 static void find_usable(void)
 {
 	size_t n = 0;
@@ -209,6 +275,7 @@ static void find_usable(void)
 		usable[n] = hmem_get((enum fi_hmem_iface)i);
 		n += usable[n] != NULL;
 	}
+	atomic_store_explicit(&hmem_host_only, n == 0, memory_order_relaxed);
 }
 
 const struct hmem_ops *const *hmem_usable(void)

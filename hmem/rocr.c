@@ -17,6 +17,7 @@
 #include "core/base/dl.h"
 #include "core/base/log.h"
 #include "core/base/range.h"
+#include "core/base/refusal.h"
 #include "hmem/known.h"
 
 struct rocr_api rocr_api;
@@ -68,8 +69,8 @@ int rocr_result(rocr_status status, const char *call)
 	if (status == ROCR_SUCCESS)
 		return 0;
 	failure = failure ? failure : &unknown;
-	HM_WARN(FI_LOG_CORE, "rocr: %s: %s: %s", call, rocr_status_text(status, text),
-		failure->text);
+	HM_REFUSE(FI_LOG_CORE, hmem_cause_of(failure->ret), "rocr: %s: %s: %s", call,
+		  rocr_status_text(status, text), failure->text);
 	return failure->ret;
 }
 
@@ -201,6 +202,20 @@ static rocr_status ask_window(struct rocr_device *device)
 	return status;
 }
 
+/*
+ * What other devices write into a device's memory goes through its host data path, which may hold it back: "Use of
+ * these registers does not conform to the HSA memory model", which knows no such writes (hsa_ext_amd.h).  A
+ * runtime that does not know the question, or a device without the register, has nothing to be flushed by.
+ */
+static uint32_t *ask_hdp(rocr_agent agent)
+{
+	rocr_hdp hdp = { NULL, NULL };
+
+	if (rocr_api.hsa_agent_get_info(agent, ROCR_AGENT_HDP_FLUSH, &hdp) != ROCR_SUCCESS)
+		return NULL;
+	return hdp.memory;
+}
+
 static int find_pools(rocr_agent agent, int device)
 {
 	struct walk walk = { NULL, device };
@@ -219,6 +234,7 @@ static int find_agents(void)
 		ret = find_pools(rocr_world.cpus[i], HMEM_NO_DEVICE);
 	for (int i = 0; ret == 0 && i < (int)rocr_world.device_count; i++) {
 		ret = find_pools(rocr_world.devices[i].agent, i);
+		rocr_world.devices[i].hdp = ask_hdp(rocr_world.devices[i].agent);
 		if (ret == 0 && rocr_world.cpu_count > 0)
 			ret = rocr_result(ask_window(&rocr_world.devices[i]),
 					  "hsa_amd_agent_memory_pool_get_info");
@@ -260,6 +276,10 @@ static void ask_system(struct hmem_status *status)
 		rocr_world.no_dmabuf = "the runtime is older than dma-bufs (ROCm 5.6)";
 	else if (!ask_bool(ROCR_SYSTEM_DMABUF))
 		rocr_world.no_dmabuf = "the kernel's amdgpu driver exports no dma-bufs (Linux 6.4)";
+	if (rocr_world.no_dmabuf)
+		rocr_world.no_dmabuf_cause = rocr_api.hsa_amd_portable_export_dmabuf
+						     ? HMREG_CAUSE_EXPORT_UNSUPPORTED
+						     : HMREG_CAUSE_EXPORT_OLD;
 }
 
 static int fail(struct hmem_status *status, enum hmem_state state, int error, const char *reason)
@@ -371,9 +391,10 @@ static int device_info(size_t index, struct hmem_device *out)
 		snprintf(info.dmabuf_reason, sizeof(info.dmabuf_reason), "%s",
 			 rocr_world.no_dmabuf);
 	else if (refused != ROCR_SUCCESS)
-		snprintf(info.dmabuf_reason, sizeof(info.dmabuf_reason), "%s",
-			 rocr_status_text(refused, text));
+		snprintf(info.dmabuf_reason, sizeof(info.dmabuf_reason), "%.*s",
+			 (int)sizeof(info.dmabuf_reason) - 1, rocr_status_text(refused, text));
 	info.dmabuf = !info.dmabuf_reason[0];
+	info.dmabuf_cause = rocr_world.no_dmabuf_cause;
 	*out = info;
 	return 0;
 }
@@ -446,6 +467,23 @@ static int release(int device, void *addr, enum hmem_alloc how)
 	return ROCR_CALL(hsa_amd_memory_pool_free, addr);
 }
 
+static bool needs_flush(int device)
+{
+	return rocr_device_known(device) && rocr_world.devices[device].hdp;
+}
+
+/* Read back, since the write alone may be on its way still when the caller goes on. */
+static int flush(int device)
+{
+	uint32_t *hdp = needs_flush(device) ? rocr_world.devices[device].hdp : NULL;
+
+	if (!hdp)
+		return 0;
+	__atomic_store_n(hdp, 1, __ATOMIC_SEQ_CST);
+	(void)__atomic_load_n((volatile uint32_t *)hdp, __ATOMIC_SEQ_CST);
+	return 0;
+}
+
 struct hmem_ops hmem_rocr = {
 	.name = "rocr",
 	.iface = FI_HMEM_ROCR,
@@ -453,6 +491,8 @@ struct hmem_ops hmem_rocr = {
 	.device_count = device_count,
 	.device_info = device_info,
 	.look = rocr_look,
+	.own = rocr_own,
+	.end_reports = rocr_end_reports,
 	.copy = rocr_copy,
 	.copy_start = rocr_copy_start,
 	.copy_end = rocr_copy_end,
@@ -463,4 +503,7 @@ struct hmem_ops hmem_rocr = {
 	.host_unregister = host_unregister,
 	.alloc = alloc,
 	.free = release,
+	.kernels_reach_host_alloc = true,
+	.flush = flush,
+	.needs_flush = needs_flush,
 };

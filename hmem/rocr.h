@@ -15,6 +15,7 @@ struct rocr_device {
 	rocr_agent agent;
 	rocr_pool pool; /* for plain allocations */
 	uint64_t memory;
+	uint32_t *hdp;		   /* the register that flushes its host data path; NULL: none */
 	bool host_reaches;	   /* a processor can be given access to its memory */
 	atomic_uint export_status; /* why it exports nothing, once the driver said so for good */
 };
@@ -33,6 +34,7 @@ struct rocr_world {
 	size_t pool_count;
 	bool tells_vmem; /* pointer info knows mapped memory */
 	bool svm, svm_by_default;
+	enum hmreg_cause no_dmabuf_cause;
 	const char *no_dmabuf; /* why nothing can be exported, or NULL */
 };
 
@@ -52,10 +54,18 @@ int rocr_device_of(rocr_agent agent);
 int rocr_pool_device(rocr_pool pool);
 bool rocr_device_known(int device);
 
-/* rocr_look.c, rocr_copy.c, rocr_export.c: the operations of the same names. */
+/* rocr_look.c, rocr_gone.c, rocr_copy.c, rocr_export.c: the operations of the same names. */
 int rocr_look(const void *addr, struct hmem_facts *facts);
+int rocr_own(const void *addr, struct hmem_facts *facts, const char **why);
 /* May the device load and store all of [addr, addr + len), which the driver knows?  Then *there is where. */
 bool rocr_reaches(int device, const void *addr, size_t len, void **there);
+
+/*
+ * An id of ours for the allocation [base, base + len), which the runtime is asked to tell the end of; 0, and
+ * *why a constant text: it does not.
+ */
+uint64_t rocr_gone_id(uint64_t base, uint64_t len, const char **why);
+void rocr_end_reports(void);
 
 int rocr_copy_init(void);
 int rocr_copy(void *dst, int dst_device, const void *src, int src_device, size_t len);

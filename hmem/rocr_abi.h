@@ -54,6 +54,12 @@ typedef struct {
 	uint64_t value;
 } rocr_svm_attribute;
 
+/* Registers of a device: a write flushes what its host data path holds. */
+typedef struct {
+	uint32_t *memory;
+	uint32_t *registers;
+} rocr_hdp;
+
 /* ---- values ---- */
 
 enum {
@@ -89,6 +95,7 @@ enum {
 	ROCR_AGENT_DEVICE = 17,		  /* uint32_t: ROCR_DEVICE_* */
 	ROCR_AGENT_BDFID = 0xa006,	  /* uint32_t: bus, device, function */
 	ROCR_AGENT_PRODUCT_NAME = 0xa009, /* char[64] */
+	ROCR_AGENT_HDP_FLUSH = 0xa00e,	  /* rocr_hdp */
 	ROCR_AGENT_DOMAIN = 0xa00f	  /* uint32_t */
 };
 
@@ -183,10 +190,16 @@ enum {
 	X(rocr_status, hsa_amd_vmem_export_shareable_handle, (int *, rocr_vmem, uint64_t))         \
 	X(rocr_status, hsa_amd_vmem_get_alloc_properties_from_handle,                              \
 	  (rocr_vmem, rocr_pool *, rocr_memory_type *))
+/* From hsa_amd_memory_pool_free: (address, user data), once, before the address is given out again. */
+#define ROCR_GONE_FUNCTIONS(X)                                                                     \
+	X(rocr_status, hsa_amd_register_deallocation_callback,                                     \
+	  (void *, void (*)(void *, void *), void *))                                              \
+	X(rocr_status, hsa_amd_deregister_deallocation_callback, (void *, void (*)(void *, void *)))
 #define ROCR_DMABUF2_FUNCTIONS(X)                                                                  \
 	X(rocr_status, hsa_amd_portable_export_dmabuf_v2,                                          \
 	  (const void *, size_t, int *, uint64_t *, uint64_t))
 #define ROCR_OPTIONAL_FUNCTIONS(X)                                                                 \
+	ROCR_GONE_FUNCTIONS(X)                                                                     \
 	ROCR_SVM_FUNCTIONS(X)                                                                      \
 	ROCR_DMABUF_FUNCTIONS(X)                                                                   \
 	ROCR_VMEM_FUNCTIONS(X)                                                                     \

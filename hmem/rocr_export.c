@@ -5,7 +5,7 @@
 
 #include <rdma/fi_errno.h>
 
-#include "core/base/log.h"
+#include "core/base/refusal.h"
 #include "hmem/rocr.h"
 
 /* struct hmem_export.hold: how the fd goes back. */
@@ -14,9 +14,9 @@ enum {
 	BACK_BY_CLOSE
 };
 
-static int refuse(const void *addr, const char *why)
+static int refuse(const void *addr, enum hmreg_cause cause, const char *why)
 {
-	HM_WARN(FI_LOG_MR, "rocr: no dma-buf of the memory at %p: %s", addr, why);
+	HM_REFUSE(FI_LOG_MR, cause, "rocr: no dma-buf of the memory at %p: %s", addr, why);
 	return -FI_EOPNOTSUPP;
 }
 
@@ -71,7 +71,7 @@ static int export_mapping(const struct hmem_facts *facts, uint64_t addr, struct 
 	int fd = -1, ret;
 
 	if (!rocr_exports_mapped() || (facts->flags & HMEM_FACT_NO_EXPORT))
-		return refuse((void *)(uintptr_t)addr,
+		return refuse((void *)(uintptr_t)addr, HMREG_CAUSE_EXPORT_OLD,
 			      "the runtime does not export mapped memory, or not tell its pieces");
 	ret = ROCR_CALL(hsa_amd_vmem_retain_alloc_handle, &handle, (void *)(uintptr_t)addr);
 	if (ret != 0)
@@ -95,10 +95,11 @@ int rocr_export_start(const struct hmem_memory *memory, const void *addr, size_t
 	int ret;
 
 	if (rocr_world.no_dmabuf)
-		return refuse(addr, rocr_world.no_dmabuf);
+		return refuse(addr, rocr_world.no_dmabuf_cause, rocr_world.no_dmabuf);
 	if (memory->kind != HMEM_DEVICE && memory->kind != HMEM_VMM)
-		return refuse(addr, memory->reason[0] ? memory->reason
-						      : "it is the host's, and registered as such");
+		return refuse(addr, memory->cause ? memory->cause : HMREG_CAUSE_EXPORT_REFUSED,
+			      memory->reason[0] ? memory->reason
+						: "it is the host's, and registered as such");
 	/* the piece at addr, as it is now */
 	ret = rocr_look(addr, &facts);
 	if (ret == 0 && facts.device == memory->device && !(facts.flags & HMEM_FACT_ON_HOST) &&

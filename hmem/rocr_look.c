@@ -248,3 +248,52 @@ bool rocr_reaches(int device, const void *addr, size_t len, void **there)
 	free(answer.reach);
 	return reaches;
 }
+
+/* ---- for a cache: one call ---- */
+
+/* Of a runtime that takes its mapped memory for unknown, the handle is asked as well. */
+static int own_unknown(const void *addr, struct hmem_facts *facts)
+{
+	if (rocr_world.tells_vmem || !rocr_api.hsa_amd_vmem_retain_alloc_handle ||
+	    !rocr_api.hsa_amd_vmem_handle_release ||
+	    !rocr_api.hsa_amd_vmem_get_alloc_properties_from_handle)
+		return -FI_ENOENT;
+	return look_mapped(addr, facts);
+}
+
+static const char *own_other(uint32_t type)
+{
+	return type == ROCR_POINTER_VMEM
+		       ? "the runtime does not tell when other memory is mapped at an address"
+		       : "memory of another process, or that the runtime does not explain";
+}
+
+/* Managed memory is the process's own pages, and the monitor's that follows those. */
+int rocr_own(const void *addr, struct hmem_facts *facts, const char **why)
+{
+	rocr_pointer_info info = { .size = sizeof(info) };
+	int ret;
+
+	if (!addr)
+		return -FI_ENOENT;
+	ret = rocr_result(rocr_api.hsa_amd_pointer_info(addr, &info, NULL, NULL, NULL),
+			  "hsa_amd_pointer_info");
+	if (ret != 0)
+		return ret;
+	if (info.type == ROCR_POINTER_LOCKED && holds(info.host_base, info.bytes, addr))
+		return -FI_ENOENT; /* the program's own */
+	if (info.type == ROCR_POINTER_UNKNOWN) {
+		*why = own_other(ROCR_POINTER_VMEM);
+		return own_unknown(addr, facts);
+	}
+	without_range(addr, 0, rocr_device_of(info.owner), facts);
+	if (info.type != ROCR_POINTER_HSA || !holds(info.agent_base, info.bytes, addr)) {
+		*why = own_other(info.type);
+		return 0;
+	}
+	facts->flags = facts->device == HMEM_NO_DEVICE ? HMEM_FACT_ON_HOST : 0;
+	facts->base = (uintptr_t)info.agent_base;
+	facts->len = info.bytes;
+	facts->id = rocr_gone_id(facts->base, facts->len, why);
+	return 0;
+}

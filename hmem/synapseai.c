@@ -24,6 +24,7 @@
 #include "core/base/dl.h"
 #include "core/base/log.h"
 #include "core/base/range.h"
+#include "core/base/refusal.h"
 #include "hmem/known.h"
 #include "hmem/synapseai.h"
 
@@ -343,8 +344,10 @@ static int claim(int device, const void *addr, size_t len, struct hmem_facts *fa
 
 static int export_failed(const char *call, int code, const void *addr, size_t len)
 {
-	HM_WARN(FI_LOG_MR, "%s: %s (%d) for %p, +%zu: freed, or not memory of this device", call,
-		strerror(-code), code, addr, len);
+	HM_REFUSE(FI_LOG_MR,
+		  code == -ENOMEM ? HMREG_CAUSE_DEVICE_MEMORY : HMREG_CAUSE_EXPORT_REFUSED,
+		  "%s: %s (%d) for %p, +%zu: freed, or not memory of this device", call,
+		  strerror(-code), code, addr, len);
 	return code == -ENOMEM ? -FI_ENOMEM : -FI_EOPNOTSUPP;
 }
 
@@ -364,7 +367,8 @@ static int export_start(const struct hmem_memory *memory, const void *addr, size
 	if (ret != 0)
 		return ret == -FI_ENODEV ? export_failed(call, fd, addr, len) : ret;
 	if (no_export(&info)[0]) {
-		HM_WARN(FI_LOG_MR, "synapseai device %d: %s", memory->device, no_export(&info));
+		HM_REFUSE(FI_LOG_MR, HMREG_CAUSE_EXPORT_UNSUPPORTED, "synapseai device %d: %s",
+			  memory->device, no_export(&info));
 		return -FI_EOPNOTSUPP;
 	}
 	if (export_range(&info, span.base, span.len, &fd, &call) != 0) {

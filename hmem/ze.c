@@ -8,6 +8,8 @@
 #include <rdma/fi_errno.h>
 
 #include "core/base/log.h"
+#include "core/base/refusal.h"
+#include "hmem/known.h"
 
 /* ---- errors ---- */
 
@@ -77,8 +79,9 @@ int ze_fail(const char *call, l0_result result)
 	size_t i = result_index(result);
 	char text[64];
 
-	HM_WARN(FI_LOG_CORE, "%s: %s (0x%x): %s", call, ze_result_text(result, text), result,
-		i < RESULTS ? results[i].meaning : "see the driver's documentation");
+	HM_REFUSE(FI_LOG_CORE, hmem_cause_of(i < RESULTS ? results[i].code : -FI_EIO),
+		  "%s: %s (0x%x): %s", call, ze_result_text(result, text), result,
+		  i < RESULTS ? results[i].meaning : "see the driver's documentation");
 	return i < RESULTS ? results[i].code : -FI_EIO;
 }
 
@@ -176,6 +179,33 @@ static int look(const void *addr, struct hmem_facts *facts)
 	return 0;
 }
 
+/* For a cache: two calls for memory of a driver, one of each driver for any other. */
+static int own(const void *addr, struct hmem_facts *facts, const char **why)
+{
+	struct ze_range range;
+	int ret = ze_find(addr, &range);
+
+	if (ret != 0)
+		return ret;
+	if (range.type == L0_MEMORY_HOST_IMPORTED)
+		return -FI_ENOENT; /* the program's own */
+	*facts = (struct hmem_facts){ .flags = range.known ? 0 : HMEM_FACT_NO_RANGE,
+				      .device = HMEM_NO_DEVICE,
+				      .base = range.base,
+				      .len = range.len,
+				      .id = range.id };
+	if (range.type == L0_MEMORY_HOST)
+		facts->flags |= HMEM_FACT_ON_HOST;
+	else if (range.device)
+		facts->device = range.device->info.id;
+	/* asked once, and then known by the id */
+	if (range.id != 0 && (ze_traits(&range) & ZE_TRAIT_VMM)) {
+		facts->id = 0;
+		*why = "nothing says that the id of mapped memory changes with what is mapped";
+	}
+	return 0;
+}
+
 /* ---- devices ---- */
 
 static size_t device_count(void)
@@ -238,7 +268,7 @@ static int alloc(int device, size_t len, enum hmem_alloc how, void **addr)
 		break;
 	default:
 		/* exportable only when asked for at allocation */
-		if (d->info.dmabuf)
+		if (d->info.dmabuf && how != HMEM_ALLOC_PRIVATE)
 			on_device.next = &export;
 		call = "zeMemAllocDevice";
 		r = ze_api.zeMemAllocDevice(context, &on_device, len, 0, d->handle, addr);
@@ -267,6 +297,7 @@ struct hmem_ops hmem_ze = {
 	.device_count = device_count,
 	.device_info = device_info,
 	.look = look,
+	.own = own,
 	.copy = ze_copy,
 	.copy_start = ze_copy_start,
 	.copy_end = ze_copy_end,
@@ -274,5 +305,6 @@ struct hmem_ops hmem_ze = {
 	.export_start = ze_export_start,
 	.export_end = ze_export_end,
 	.alloc = alloc,
+	.allocates_private = true,
 	.free = free_memory,
 };

@@ -19,6 +19,7 @@
 
 #include "core/base/log.h"
 #include "core/base/range.h"
+#include "core/base/refusal.h"
 #include "hmem/ze.h"
 
 #define SMALL_PAGE 4096u
@@ -206,7 +207,8 @@ uint32_t ze_traits(const struct ze_range *range)
 
 static int refuse(const void *addr, size_t len, const char *why)
 {
-	HM_WARN(FI_LOG_MR, "[%p, +%zu) of Level Zero is not exported: %s", addr, len, why);
+	HM_REFUSE(FI_LOG_MR, HMREG_CAUSE_EXPORT_REFUSED,
+		  "[%p, +%zu) of Level Zero is not exported: %s", addr, len, why);
 	return -FI_EOPNOTSUPP;
 }
 
@@ -220,7 +222,8 @@ int ze_export_start(const struct hmem_memory *memory, const void *addr, size_t l
 
 	(void)memory, (void)flags;
 	if (ret == -FI_ENOENT) {
-		HM_WARN(FI_LOG_MR, "%p is memory of no Level Zero driver any more", addr);
+		HM_REFUSE(FI_LOG_MR, HMREG_CAUSE_MEMORY_FREED,
+			  "%p is memory of no Level Zero driver any more", addr);
 		return -FI_EINVAL;
 	}
 	if (ret != 0)

@@ -347,6 +347,7 @@ static int init(struct hmem_status *status)
 	if (r == L0_UNINITIALIZED) {
 		/* what the loader says where no driver is installed */
 		status->state = HMEM_ABSENT;
+		status->cause = HMREG_CAUSE_DEVICE_NONE;
 		snprintf(status->reason, sizeof(status->reason),
 			 "%s found no GPU driver that starts (zeInit: "
 			 "ZE_RESULT_ERROR_UNINITIALIZED)",

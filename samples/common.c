@@ -15,6 +15,7 @@
 
 const char *sample_program;
 unsigned int sample_timeout_s = SAMPLE_TIMEOUT_S;
+int sample_mr_modes = SAMPLE_MR_MODES;
 
 /* The start of a message. */
 static void print_program(void)
@@ -38,7 +39,7 @@ static struct fi_info *make_hints(const char *domain, uint64_t caps)
 	if (!hints)
 		return NULL;
 	hints->caps = caps;
-	hints->domain_attr->mr_mode = SAMPLE_MR_MODES;
+	hints->domain_attr->mr_mode = sample_mr_modes;
 	if (domain) {
 		hints->domain_attr->name = strdup(domain);
 		if (!hints->domain_attr->name) {

@@ -58,6 +58,8 @@ struct sample_key {
 extern const char *sample_program;
 /* The longest wait for one completion, in seconds; a program may change it before it starts. */
 extern unsigned int sample_timeout_s;
+/* What hints offer: SAMPLE_MR_MODES, unless a program takes some away to see how it goes without. */
+extern int sample_mr_modes;
 
 /* Print "call: reason" on stderr and return ret. */
 int sample_fail(const char *call, ssize_t ret);

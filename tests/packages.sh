@@ -2,8 +2,8 @@
 # The Debian packages that building and testing need, and the function that installs those missing.
 # Read by samples/demo.sh, tests/run.sh and tests/bench/run.sh:  . tests/packages.sh; hm_packages build
 
-# Set, package, and what shows that it is there: a program, a file, a header of C, a pkg-config module,
-# or a trial compilation.
+# Set, package, and what shows that it is there: a program, a file, a shared object, a header of C, a pkg-config
+# module, or a trial compilation.
 hm_package_list()
 {
 	cat <<-END
@@ -22,6 +22,16 @@ hm_package_list()
 	test	libclang-rt-14-dev	compile clang -fsanitize=fuzzer,address
 	test	clang-format		program clang-format
 	test	mandoc			program mandoc
+	test	python3			program python3
+	test	spin			program spin
+	test	libhwloc-dev		module hwloc
+	test	systemtap-sdt-dev	header sys/sdt.h
+	test	libjemalloc2		library libjemalloc.so.2
+	test	libmimalloc2.0		library libmimalloc.so.2.0
+	test	libgoogle-perftools4	library libtcmalloc.so.4
+	test	libfabric-dev		header rdma/providers/fi_prov.h
+	test	libfabric-bin		program fi_info
+	bench	libucx-dev		header ucs/memory/rcache.h
 	vm	qemu-system-x86		program qemu-system-x86_64
 	vm	busybox-static		program busybox
 	vm	cpio			program cpio
@@ -53,6 +63,18 @@ int main(void) { return puts(""); }' ;;
 	printf '%s\n' "$text" | "$@" -x $language - -o "$hm_scratch/a.out" 2>/dev/null
 }
 
+# hm_library NAME: prints where the system has this shared object.
+hm_library()
+{
+	for folder in /usr/lib/"$(uname -m)"-linux-gnu* /usr/lib64 /usr/lib; do
+		if [ -e "$folder/$1" ]; then
+			echo "$folder/$1"
+			return 0
+		fi
+	done
+	return 1
+}
+
 # hm_present KIND ARGUMENTS...
 hm_present()
 {
@@ -62,6 +84,7 @@ hm_present()
 	program) command -v "$1" >/dev/null 2>&1 ;;
 	module) command -v pkg-config >/dev/null 2>&1 && pkg-config --exists "$1" ;;
 	file) [ -e "$1" ] ;;
+	library) hm_library "$1" >/dev/null ;;
 	header) echo "#include <$1>" | gcc -x c -E - >/dev/null 2>&1 ;;
 	compile) hm_compiles "$@" ;;
 	esac

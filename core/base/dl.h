@@ -5,6 +5,8 @@
 
 #include <stddef.h>
 
+#include <rdma/fi_ext_hmreg.h>
+
 struct hm_dl_symbol {
 	const char *name;
 	void **slot;
@@ -29,6 +31,11 @@ int hm_dl_load(const char *file, const struct hm_dl_symbol *symbols, size_t coun
 /* The same of a library that may be closed again: it, or NULL. */
 void *hm_dl_open(const char *file, const struct hm_dl_symbol *symbols, size_t count, char *reason,
 		 size_t size);
+/*
+ * Why this thread's last load failed: HMREG_CAUSE_LIBRARY_ABSENT, _BROKEN (it is there, but itself or what it
+ * needs is not fit to be loaded) or _OLD (a function is missing).
+ */
+enum hmreg_cause hm_dl_cause(void);
 void hm_dl_close(void *library, const struct hm_dl_symbol *symbols, size_t count);
 /* The file that holds this function, as the loader found it; "" unknown.  Returns path. */
 char *hm_dl_path(const void *function, char *path, size_t size);

@@ -308,15 +308,6 @@ void hm_key_free(struct hm_key_table *table, struct hm_key_node *node, uint64_t 
 
 /* ---- life ---- */
 
-uint64_t hm_key_handle(const struct hm_key_node *node)
-{
-	uint64_t word =
-		atomic_load_explicit(&((struct hm_key_node *)node)->word, memory_order_relaxed);
-	uint64_t gen = word_gen(word) + (word & HM_KEY_LIVE ? 0 : 1);
-
-	return gen << HM_KEY_SLOT_BITS | node->slot;
-}
-
 void hm_key_publish(struct hm_key_node *node)
 {
 	uint64_t word = atomic_load_explicit(&node->word, memory_order_relaxed);

@@ -113,7 +113,15 @@ int hm_key_alloc(struct hm_key_table *table, uint64_t bytes, const uint64_t *key
  */
 void hm_key_reserve(struct hm_key_table *table, size_t count);
 /* The handle that publish will make valid (or has made). */
-uint64_t hm_key_handle(const struct hm_key_node *node);
+static inline uint64_t hm_key_handle(const struct hm_key_node *node)
+{
+	/* C11 loads want no const */
+	uint64_t word =
+		atomic_load_explicit(&((struct hm_key_node *)node)->word, memory_order_relaxed);
+	uint64_t gen = (word >> HM_KEY_SLOT_BITS) + (word & HM_KEY_LIVE ? 0 : 1);
+
+	return gen << HM_KEY_SLOT_BITS | node->slot;
+}
 /* Make the element's handle and key valid. */
 void hm_key_publish(struct hm_key_node *node);
 /*

@@ -26,6 +26,9 @@ static_assert(FI_LOG_WARN == 0, "WARN_BITS stands for every subsystem at level 0
 static_assert(LEVELS * FI_LOG_SUBSYS_MAX < 62, "level and subsystem bits leave two bits free");
 
 _Atomic uint64_t hm_log_mask = HM_LOG_UNREAD;
+_Thread_local bool hm_log_mild __attribute__((tls_model("initial-exec")));
+_Thread_local const char *hm_log_about __attribute__((tls_model("initial-exec")));
+_Thread_local struct hm_log_kept *hm_log_kept __attribute__((tls_model("initial-exec")));
 
 static const char *const level_name[LEVELS] = {
 	[FI_LOG_WARN] = "warn",
@@ -44,9 +47,13 @@ static const char *const subsys_name[FI_LOG_SUBSYS_MAX] = {
 /* Written by read_settings() alone, before anybody can read it. */
 static struct {
 	uint64_t all; /* what level and subsystem enable on standard error, for any provider */
-	uint64_t own; /* the same for us: nothing, if FI_LOG_PROV leaves us out */
+	_Atomic uint64_t
+		own; /* the same for us: nothing, if FI_LOG_PROV leaves us out; or a host's */
 	int64_t epoch_offset; /* seconds; the monotonic clock plus this is the time of day */
 } settings;
+
+/* Shows our messages; NULL: we do. */
+static _Atomic(const struct hm_log_host *) log_host;
 
 static pthread_once_t settings_once = PTHREAD_ONCE_INIT;
 static atomic_bool complaint_due;
@@ -131,6 +138,22 @@ static void read_settings(void)
 	atomic_store(&hm_log_mask, settings.own);
 }
 
+void hm_log_set_host(const struct hm_log_host *host)
+{
+	uint64_t own = 0;
+
+	pthread_once(&settings_once, read_settings);
+	atomic_store(&complaint_due, false); /* the host reads the variables, too */
+	for (unsigned int i = 0; i < LEVELS * FI_LOG_SUBSYS_MAX; i++)
+		if (host->on(i / FI_LOG_SUBSYS_MAX, i % FI_LOG_SUBSYS_MAX))
+			own |= UINT64_C(1) << i;
+	pthread_mutex_lock(&sink_lock);
+	atomic_store(&log_host, host);
+	atomic_store(&settings.own, own);
+	atomic_store(&hm_log_mask, own | (sink_fn ? WARN_BITS | SINK_SET : 0));
+	pthread_mutex_unlock(&sink_lock);
+}
+
 void hm_log_set_sink(hm_log_sink_fn fn, void *arg)
 {
 	hm_log_init();
@@ -189,9 +212,10 @@ static void emit(bool print, const char *prov, enum fi_log_level level, enum fi_
 		 const char *func, int line, const char *fmt, va_list args)
 {
 	static const char cut[] = "...";
+	const struct hm_log_host *host = atomic_load(&log_host);
 	char buf[LINE_MAX_LEN];
 	int64_t seconds = clock_ms(CLOCK_MONOTONIC) / 1000 + settings.epoch_offset;
-	size_t head, room;
+	size_t head, begin, room;
 	int n;
 
 	/* The head cannot overflow: its strings are bounded. */
@@ -199,15 +223,24 @@ static void emit(bool print, const char *prov, enum fi_log_level level, enum fi_
 		     (int)getpid(), (long long)seconds, prov ? prov : "", prov ? ":" : "",
 		     subsys_name[subsys], func, line, level_name[level]);
 	head = n > 0 ? (size_t)n : 0;
-	room = sizeof(buf) - head - 1;
-	n = vsnprintf(buf + head, room, fmt, args);
+	begin = head;
+	if (hm_log_about && !prov) {
+		n = snprintf(buf + head, sizeof(buf) - head, "%.64s: ", hm_log_about);
+		begin += n > 0 ? (size_t)n : 0;
+	}
+	room = sizeof(buf) - begin - 1;
+	n = vsnprintf(buf + begin, room, fmt, args);
 	if (n < 0)
-		buf[head] = '\0';
+		buf[begin] = '\0';
 	else if ((size_t)n >= room)
-		memcpy(buf + head + room - sizeof(cut), cut, sizeof(cut));
+		memcpy(buf + begin + room - sizeof(cut), cut, sizeof(cut));
 	make_one_line(buf + head);
 	call_sink(level, subsys, func, line, buf + head);
-	if (print) {
+	if (!print)
+		return;
+	if (host) {
+		host->write(level, subsys, func, line, buf + head);
+	} else {
 		size_t len = strlen(buf);
 
 		buf[len] = '\n';
@@ -259,6 +292,22 @@ uint64_t hm_log_init(void)
 	return atomic_load(&hm_log_mask);
 }
 
+/* A warning that the thread keeps; what it kept before is logged. */
+static void keep(struct hm_log_kept *kept, enum fi_log_subsys subsys, const char *func, int line,
+		 const char *fmt, va_list args)
+{
+	if (kept->text[0]) {
+		hm_log_kept = NULL;
+		if (hm_log_on(FI_LOG_WARN, kept->subsys))
+			hm_log_write(FI_LOG_WARN, kept->subsys, func, line, "%s", kept->text);
+		hm_log_kept = kept;
+	}
+	kept->subsys = subsys;
+	if (vsnprintf(kept->text, sizeof(kept->text), fmt, args) < 0)
+		kept->text[0] = '\0';
+	make_one_line(kept->text);
+}
+
 void hm_log_write(enum fi_log_level level, enum fi_log_subsys subsys, const char *func, int line,
 		  const char *fmt, ...)
 {
@@ -266,8 +315,14 @@ void hm_log_write(enum fi_log_level level, enum fi_log_subsys subsys, const char
 	va_list args;
 
 	hm_log_init();
+	if (hm_log_mild && level == FI_LOG_WARN)
+		level = FI_LOG_INFO;
 	va_start(args, fmt);
-	emit(settings.own & HM_LOG_BIT(level, subsys), NULL, level, subsys, func, line, fmt, args);
+	if (level == FI_LOG_WARN && hm_log_kept)
+		keep(hm_log_kept, subsys, func, line, fmt, args);
+	else
+		emit(settings.own & HM_LOG_BIT(level, subsys), NULL, level, subsys, func, line, fmt,
+		     args);
 	va_end(args);
 	errno = saved_errno;
 }

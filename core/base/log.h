@@ -28,6 +28,21 @@
 	(UINT64_C(1) << ((unsigned int)(level)*FI_LOG_SUBSYS_MAX + (unsigned int)(subsys)))
 
 extern _Atomic uint64_t hm_log_mask;
+/* Of this thread: while true, its warnings are for level info.  For what is tried again if it fails. */
+extern _Thread_local bool hm_log_mild __attribute__((tls_model("initial-exec")));
+
+/* Of this thread, where it is not NULL: what its lines begin with, for a call that others know by this name. */
+extern _Thread_local const char *hm_log_about __attribute__((tls_model("initial-exec")));
+
+/*
+ * Of this thread, where it is not NULL: warnings are kept here in place of being logged, for a call that says
+ * what they are about.  The last one; one that is kept already is logged as it was when another comes.
+ */
+struct hm_log_kept {
+	enum fi_log_subsys subsys;
+	char text[256]; /* "": none */
+};
+extern _Thread_local struct hm_log_kept *hm_log_kept __attribute__((tls_model("initial-exec")));
 
 /* Reads the environment once and returns hm_log_mask. */
 uint64_t hm_log_init(void);
@@ -38,6 +53,10 @@ static inline bool hm_log_on(enum fi_log_level level, enum fi_log_subsys subsys)
 
 	if (__builtin_expect((mask & HM_LOG_UNREAD) != 0, 0))
 		mask = hm_log_init();
+	if (level == FI_LOG_WARN && hm_log_mild)
+		level = FI_LOG_INFO;
+	if (level == FI_LOG_WARN && hm_log_kept)
+		return true;
 	return __builtin_expect((mask & HM_LOG_BIT(level, subsys)) != 0, 0);
 }
 
@@ -59,6 +78,19 @@ void hm_log_write(enum fi_log_level level, enum fi_log_subsys subsys, const char
 /* The words used in the variables and in the lines; NULL for a value outside the enumeration. */
 const char *hm_log_level_name(enum fi_log_level level);
 const char *hm_log_subsys_name(enum fi_log_subsys subsys);
+
+/*
+ * Who shows the messages where the library is part of another one: on() is asked instead of the
+ * environment, write() gets the text instead of standard error.  Both may be called by any thread.
+ */
+struct hm_log_host {
+	bool (*on)(enum fi_log_level level, enum fi_log_subsys subsys);
+	void (*write)(enum fi_log_level level, enum fi_log_subsys subsys, const char *func,
+		      int line, const char *text);
+};
+
+/* From now on, host shows the messages, and is asked what to show; again, if it was set before. */
+void hm_log_set_host(const struct hm_log_host *host);
 
 /*
  * For tests: fn sees every warning, whatever the environment says, and whatever else the environment

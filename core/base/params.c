@@ -61,6 +61,13 @@ const struct hm_param_def hm_param_table[HM_PARAM_COUNT] = {
 	[HM_PARAM_VERBS_RETRY_TIME] = { "HMREG_VERBS_RETRY_TIME", FI_PARAM_INT, "2000",
 					"Milliseconds until a peer that does not answer is taken "
 					"for dead, roughly (default: 2000)" },
+	[HM_PARAM_XPU_MAX_SLEEP] = { "HMREG_XPU_MAX_SLEEP", FI_PARAM_INT, "100",
+				     "Most milliseconds from one look for requests of an idle XPU "
+				     "to the next; 0 looks without pause and takes a processor "
+				     "(default: 100)" },
+	[HM_PARAM_XPU_SPIN_TIME] = { "HMREG_XPU_SPIN_TIME", FI_PARAM_INT, "50",
+				     "Microseconds after a request of an XPU in which the next is "
+				     "looked for without pause (default: 50)" },
 	[HM_PARAM_HMEM] = { "FI_HMEM", FI_PARAM_STRING, NULL,
 			    "Accelerator interfaces to use, separated by commas, of cuda, rocr, "
 			    "ze, "
@@ -80,6 +87,49 @@ const struct hm_param_def hm_param_table[HM_PARAM_COUNT] = {
 				   "there is a shorter way: domain names, or interface, device and "
 				   "domain as in cuda:0/mlx5_0, separated by commas (default: "
 				   "none)" },
+	[HM_PARAM_MULTI_THREADS] = { "HMREG_MULTI_THREADS", FI_PARAM_INT, "8",
+				     "Most threads that bring in the missing pages of a large "
+				     "buffer, "
+				     "the caller's included, which one call registers with several "
+				     "NICs (default: 8)" },
+	[HM_PARAM_MULTI_SIZE] = { "HMREG_MULTI_SIZE", FI_PARAM_SIZE_T, "16M",
+				  "Bytes from which on such a buffer is large; -1: none is "
+				  "(default: "
+				  "16M)" },
+	[HM_PARAM_CACHE_MAX_SIZE] = { "FI_MR_CACHE_MAX_SIZE", FI_PARAM_SIZE_T, "-1",
+				      "Most bytes that a domain keeps registered of buffers that "
+				      "come without a descriptor; 0 keeps none, -1 half of the "
+				      "machine's memory (default: -1)" },
+	[HM_PARAM_CACHE_MAX_COUNT] = { "FI_MR_CACHE_MAX_COUNT", FI_PARAM_SIZE_T, "65536",
+				       "Most registrations that a domain keeps of such buffers; 0 "
+				       "keeps none (default: 65536)" },
+	[HM_PARAM_CACHE_MONITOR] = { "FI_MR_CACHE_MONITOR", FI_PARAM_STRING, NULL,
+				     "What tells that host memory was given back, so that no "
+				     "registration of it is kept: kdreg2, userfaultfd, memhooks, "
+				     "or "
+				     "disabled to keep none (default: the first of these that "
+				     "works)" },
+	[HM_PARAM_CACHE_CUDA] = { "FI_MR_CUDA_CACHE_MONITOR_ENABLED", FI_PARAM_BOOL, "1",
+				  "Keep registrations of CUDA memory (default: 1)" },
+	[HM_PARAM_CACHE_ROCR] = { "FI_MR_ROCR_CACHE_MONITOR_ENABLED", FI_PARAM_BOOL, "1",
+				  "Keep registrations of ROCr memory (default: 1)" },
+	[HM_PARAM_CACHE_ZE] = { "FI_MR_ZE_CACHE_MONITOR_ENABLED", FI_PARAM_BOOL, "1",
+				"Keep registrations of Level Zero memory (default: 1)" },
+	[HM_PARAM_CACHE_STATS] = { "HMREG_CACHE_STATS", FI_PARAM_STRING, NULL,
+				   "A folder where the process keeps the figures of its "
+				   "registration caches in a file, for hmreg-info --cache "
+				   "(default: none)" },
+	[HM_PARAM_CACHE_STRICT] = { "HMREG_CACHE_STRICT", FI_PARAM_BOOL, "0",
+				    "With userfaultfd, ask the kernel before each use of a kept "
+				    "registration instead of watching the C library's functions as "
+				    "well: for programs that unmap in one thread and map in "
+				    "another "
+				    "by system calls of their own (default: 0)" },
+	[HM_PARAM_SYSFS] = { "HMREG_SYSFS", FI_PARAM_STRING, "/sys",
+			     "Where the kernel's sysfs is, for what it tells of RDMA devices and "
+			     "of the PCI topology: that of a container's host, or a copy of "
+			     "another "
+			     "machine's (default: /sys)" },
 };
 
 /* Written by load() alone, before anybody can read it; the texts are kept until the process ends. */

@@ -32,10 +32,23 @@ enum hm_param {
 	HM_PARAM_VERBS_RX_BUFFERS,
 	HM_PARAM_VERBS_MAX_UNEXPECTED,
 	HM_PARAM_VERBS_RETRY_TIME,
+	HM_PARAM_XPU_MAX_SLEEP,
+	HM_PARAM_XPU_SPIN_TIME,
 	HM_PARAM_HMEM,
 	HM_PARAM_HMEM_DISABLE_P2P,
 	HM_PARAM_DMABUF_KEEP,
 	HM_PARAM_DMABUF_PCIE,
+	HM_PARAM_MULTI_THREADS,
+	HM_PARAM_MULTI_SIZE,
+	HM_PARAM_CACHE_MAX_SIZE,
+	HM_PARAM_CACHE_MAX_COUNT,
+	HM_PARAM_CACHE_MONITOR,
+	HM_PARAM_CACHE_CUDA,
+	HM_PARAM_CACHE_ROCR,
+	HM_PARAM_CACHE_ZE,
+	HM_PARAM_CACHE_STATS,
+	HM_PARAM_CACHE_STRICT,
+	HM_PARAM_SYSFS,
 	HM_PARAM_COUNT,
 };
 
@@ -44,6 +57,9 @@ const char *hm_param_str(enum hm_param id);
 int hm_param_int(enum hm_param id);
 bool hm_param_bool(enum hm_param id);
 size_t hm_param_size(enum hm_param id);
+
+/* What fi_getparams adds to the parameter's description: what it has come to. A copy is kept. */
+void hm_param_note(enum hm_param id, const char *text);
 
 /*
  * For log.c alone: the value without the report of values that cannot be understood, because that

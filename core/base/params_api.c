@@ -30,6 +30,8 @@ struct defined_param {
 static pthread_mutex_t defined_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct hm_list defined = { &defined, &defined };
 static size_t defined_count;
+static char *
+	note[HM_PARAM_COUNT]; /* what fi_getparams adds; freed when replaced, under the same lock */
 
 /* The variable's name, FI_<PROVIDER>_<NAME> or FI_<NAME>; the caller frees it. NULL: no memory. */
 static char *variable_name(const struct fi_provider *provider, const char *param_name)
@@ -227,6 +229,19 @@ HM_EXPORT int fi_param_get(struct fi_provider *provider, const char *param_name,
 	return rc;
 }
 
+void hm_param_note(enum hm_param id, const char *text)
+{
+	char *copy = strdup(text), *old;
+
+	if (!copy)
+		return;
+	pthread_mutex_lock(&defined_lock);
+	old = note[id];
+	note[id] = copy;
+	pthread_mutex_unlock(&defined_lock);
+	free(old);
+}
+
 static int fill_param(struct fi_param *out, const char *name, enum fi_param_type type,
 		      const char *help)
 {
@@ -240,14 +255,28 @@ static int fill_param(struct fi_param *out, const char *name, enum fi_param_type
 }
 
 /* Call with defined_lock held. */
+static int fill_own(struct fi_param *out, enum hm_param id)
+{
+	const struct hm_param_def *def = &hm_param_table[id];
+	char *help = NULL;
+	int rc;
+
+	if (!note[id])
+		return fill_param(out, def->name, def->type, def->help);
+	if (asprintf(&help, "%s; now: %s", def->help, note[id]) < 0)
+		return -FI_ENOMEM;
+	rc = fill_param(out, def->name, def->type, help);
+	free(help);
+	return rc;
+}
+
+/* Call with defined_lock held. */
 static int fill_all(struct fi_param *list)
 {
 	int rc;
 
 	for (int id = 0; id < HM_PARAM_COUNT; id++) {
-		const struct hm_param_def *def = &hm_param_table[id];
-
-		rc = fill_param(list++, def->name, def->type, def->help);
+		rc = fill_own(list++, (enum hm_param)id);
 		if (rc)
 			return rc;
 	}

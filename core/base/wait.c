@@ -14,6 +14,9 @@
 #include "core/base/cancel.h"
 #include "core/base/log.h"
 
+#define MILLISECOND INT64_C(1000000) /* in nanoseconds */
+#define SECOND	    (1000 * MILLISECOND)
+
 /* When a sleep ends: never, or at a time of CLOCK_MONOTONIC. */
 struct deadline {
 	bool never;
@@ -121,6 +124,8 @@ void hm_wait_wake(struct hm_wait *wait)
 {
 	unsigned int listeners = atomic_load(&wait->listeners);
 
+	if (listeners & HM_WAIT_ONWARD)
+		hm_wait_signal(wait->onward);
 	if (listeners & HM_WAIT_ARMED)
 		make_readable(wait);
 	if (listeners < HM_WAIT_SLEEPER)
@@ -131,23 +136,33 @@ void hm_wait_wake(struct hm_wait *wait)
 	pthread_mutex_unlock(&wait->lock);
 }
 
+void hm_wait_pass_on(struct hm_wait *wait, struct hm_wait *onward)
+{
+	if (onward) {
+		wait->onward = onward;
+		atomic_fetch_or(&wait->listeners, HM_WAIT_ONWARD);
+	} else {
+		atomic_fetch_and(&wait->listeners, ~HM_WAIT_ONWARD);
+	}
+}
+
 void hm_wait_kick(struct hm_wait *wait)
 {
 	atomic_fetch_add(&wait->kicks, 1);
 	hm_wait_signal(wait);
 }
 
-static struct deadline deadline_after(int timeout)
+static struct deadline deadline_after(int64_t nanos)
 {
-	struct deadline deadline = { .never = timeout < 0 };
+	struct deadline deadline = { .never = nanos < 0 };
 
 	if (deadline.never)
 		return deadline;
 	clock_gettime(CLOCK_MONOTONIC, &deadline.at);
-	deadline.at.tv_sec += timeout / 1000;
-	deadline.at.tv_nsec += (long)(timeout % 1000) * 1000000;
-	if (deadline.at.tv_nsec >= 1000000000) {
-		deadline.at.tv_nsec -= 1000000000;
+	deadline.at.tv_sec += nanos / SECOND;
+	deadline.at.tv_nsec += nanos % SECOND;
+	if (deadline.at.tv_nsec >= SECOND) {
+		deadline.at.tv_nsec -= SECOND;
 		deadline.at.tv_sec++;
 	}
 	return deadline;
@@ -215,7 +230,7 @@ static int wait_sleeping(struct hm_wait *wait, bool (*ready)(void *arg), void *a
 {
 	int ret;
 
-	atomic_fetch_add(&wait->listeners, HM_WAIT_SLEEPER);
+	hm_wait_listen(wait);
 	pthread_cleanup_push(stop_listening, wait);
 	ret = sleep_until(wait, ready, arg, kicks, deadline);
 	pthread_cleanup_pop(1);
@@ -247,10 +262,28 @@ int hm_wait_until(struct hm_wait *wait, bool (*ready)(void *arg), void *arg, int
 		return 0;
 	if (timeout == 0)
 		return -FI_EAGAIN;
-	deadline = deadline_after(timeout);
+	deadline = deadline_after(timeout * MILLISECOND);
 	if (wait->obj == FI_WAIT_YIELD)
 		return wait_yielding(wait, ready, arg, kicks, &deadline);
 	return wait_sleeping(wait, ready, arg, kicks, &deadline);
+}
+
+void hm_wait_listen(struct hm_wait *wait)
+{
+	atomic_fetch_add(&wait->listeners, HM_WAIT_SLEEPER);
+}
+
+bool hm_wait_nap(struct hm_wait *wait, unsigned int heard, int64_t nanos)
+{
+	struct deadline deadline = deadline_after(nanos);
+
+	sleep_for_signal(wait, heard, &deadline);
+	return atomic_load(&wait->signals) != heard;
+}
+
+void hm_wait_ignore(struct hm_wait *wait)
+{
+	stop_listening(wait);
 }
 
 /*

@@ -29,21 +29,25 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stdint.h>
 
 #include <rdma/fi_eq.h>
 #include <rdma/fi_ext.h>
 
 #define HM_WAIT_ARMED	1u /* in listeners: the eventfd is to be written at the next signal */
-#define HM_WAIT_SLEEPER 2u /* in listeners: one thread in hm_wait_until */
+#define HM_WAIT_ONWARD	2u /* in listeners: another wait object is signalled, too */
+#define HM_WAIT_SLEEPER 4u /* in listeners: one thread in hm_wait_until, or that listens */
 
 struct hm_wait {
-	_Atomic unsigned int listeners; /* HM_WAIT_ARMED, and HM_WAIT_SLEEPER times the sleepers */
-	_Atomic unsigned int kicks;	/* hm_wait_kick calls: each ends the sleeps that were on */
-	_Atomic unsigned int signals;	/* wake-ups given to sleepers; written under lock */
+	_Atomic unsigned int
+		listeners; /* HM_WAIT_ARMED, _ONWARD, and HM_WAIT_SLEEPER times the sleepers */
+	_Atomic unsigned int kicks;   /* hm_wait_kick calls: each ends the sleeps that were on */
+	_Atomic unsigned int signals; /* wake-ups given to sleepers; written under lock */
 	enum fi_wait_obj obj;
-	int fd;		      /* FI_WAIT_FD: owned eventfd, closed by destroy; else -1 */
-	pthread_mutex_t lock; /* protects sleeping against signalling; innermost of all */
-	pthread_cond_t cond;  /* CLOCK_MONOTONIC */
+	struct hm_wait *onward; /* constant while HM_WAIT_ONWARD is set */
+	int fd;			/* FI_WAIT_FD: owned eventfd, closed by destroy; else -1 */
+	pthread_mutex_t lock;	/* protects sleeping against signalling; innermost of all */
+	pthread_cond_t cond;	/* CLOCK_MONOTONIC */
 };
 
 /*
@@ -66,6 +70,12 @@ static inline void hm_wait_signal(struct hm_wait *wait)
 		hm_wait_wake(wait);
 }
 
+/*
+ * From now on each signal is one of another wait object, too, by whose sleepers many things are waited for;
+ * while these do not sleep it costs two loads.  NULL: no more, where nobody signals at the same time.
+ */
+void hm_wait_pass_on(struct hm_wait *wait, struct hm_wait *onward);
+
 /* As signal, and sleepers return -FI_EAGAIN even if nothing is ready (fi_cq_signal). */
 void hm_wait_kick(struct hm_wait *wait);
 
@@ -76,6 +86,15 @@ void hm_wait_kick(struct hm_wait *wait);
  * answered true.
  */
 int hm_wait_until(struct hm_wait *wait, bool (*ready)(void *arg), void *arg, int timeout);
+
+/*
+ * For a thread that sleeps for signals and looks at what nothing signals whenever a time has passed.  From listen
+ * to ignore each signal counts signals up.  The thread reads that, then looks, and naps until it is another than
+ * was heard, or for nanos (negative: for ever).  Has it been signalled?
+ */
+void hm_wait_listen(struct hm_wait *wait);
+bool hm_wait_nap(struct hm_wait *wait, unsigned int heard, int64_t nanos);
+void hm_wait_ignore(struct hm_wait *wait);
 
 /*
  * For fi_trywait: 0 when nothing is ready and the fd will become readable as soon as something is,

@@ -8,17 +8,25 @@
 
 #define HMEM_FLAGS (FI_HMEM_DEVICE_ONLY | FI_HMEM_HOST_ALLOC | FI_MR_DMABUF)
 #define REGISTRATION_FLAGS                                                                         \
-	(FI_RMA_EVENT | FI_MR_SINGLE_USE | FI_AUTH_KEY | HMREG_MR_RELAXED_ORDERING | HMEM_FLAGS)
+	(FI_RMA_EVENT | FI_MR_SINGLE_USE | FI_AUTH_KEY | HMREG_MR_RELAXED_ORDERING |               \
+	 HMREG_MR_CACHE | HMEM_FLAGS)
 
-/* The attributes of a program built for an older interface end before hmem_data. */
+/* The attributes of a program built for an older interface end before hmem_data... */
 static bool has_new(const struct hm_mr_domain *domain)
 {
 	return FI_VERSION_GE(domain->api_version, FI_VERSION(1, 20));
 }
 
-static bool is_sub(const struct hm_mr_domain *domain, const struct fi_mr_attr *attr)
+/* ...or before page_size, base_mr and sub_mr_cnt. */
+static bool has_sub(const struct hm_mr_domain *domain)
 {
-	return has_new(domain) && attr->base_mr;
+	return FI_VERSION_GE(domain->api_version, FI_VERSION(2, 0));
+}
+
+struct hm_mr *hm_mr_base_of(const struct hm_mr_domain *domain, const struct fi_mr_attr *attr)
+{
+	return has_sub(domain) && attr->base_mr ? hm_container(attr->base_mr, struct hm_mr, mr)
+						: NULL;
 }
 
 static int check_hmem_flags(const struct hm_mr_domain *domain, uint64_t flags)
@@ -70,6 +78,30 @@ static int check_flags(const struct hm_mr_domain *domain, uint64_t flags)
 	if ((flags & FI_RMA_EVENT) && !(domain->nic->caps & FI_RMA_EVENT)) {
 		HM_WARN(FI_LOG_MR, "FI_RMA_EVENT needs a domain opened with this capability");
 		return -FI_EBADFLAGS;
+	}
+	return 0;
+}
+
+/* What is shared by several fids cannot have what only one of them asked for. */
+static int check_kept(const struct hm_mr_domain *domain, const struct fi_mr_attr *attr,
+		      uint64_t flags)
+{
+	const int own = FI_MR_RAW | FI_MR_ENDPOINT;
+	const char *why = NULL;
+
+	if (flags & (FI_RMA_EVENT | FI_MR_SINGLE_USE | FI_AUTH_KEY))
+		why = "not with FI_RMA_EVENT, FI_MR_SINGLE_USE or FI_AUTH_KEY";
+	else if (domain->nic->av_keys || attr->auth_key_size != 0)
+		why = "not with authorization keys of a region's own";
+	else if (!(domain->nic->mr_mode & FI_MR_PROV_KEY) || (domain->nic->mr_mode & own))
+		why = "for domains with FI_MR_PROV_KEY, and without FI_MR_RAW and FI_MR_ENDPOINT";
+	if (why) {
+		HM_WARN(FI_LOG_MR, "HMREG_MR_CACHE: %s", why);
+		return -FI_EBADFLAGS;
+	}
+	if (hm_mr_base_of(domain, attr) || (!(flags & FI_MR_DMABUF) && attr->iov_count != 1)) {
+		HM_WARN(FI_LOG_MR, "HMREG_MR_CACHE: one range, and no base_mr");
+		return -FI_EINVAL;
 	}
 	return 0;
 }
@@ -130,19 +162,20 @@ static bool page_size_supported(size_t size)
 	return size % 1024 == 0 && stat(path, &st) == 0;
 }
 
-static int check_new(const struct fi_mr_attr *attr, uint64_t flags)
+static int check_new(const struct hm_mr_domain *domain, const struct fi_mr_attr *attr,
+		     const struct hm_mr *base, uint64_t flags)
 {
-	if (attr->base_mr && (flags & FI_MR_DMABUF)) {
+	if (base && (flags & FI_MR_DMABUF)) {
 		HM_WARN(FI_LOG_MR, "base_mr must be NULL with FI_MR_DMABUF");
 		return -FI_EINVAL;
 	}
-	if (attr->base_mr) /* which the rest is taken from */
+	if (base) /* which the rest is taken from */
 		return 0;
 	if (attr->hmem_data) {
 		HM_WARN(FI_LOG_MR, "hmem_data is reserved and must be NULL");
 		return -FI_EINVAL;
 	}
-	if (attr->page_size != 0 && !page_size_supported(attr->page_size)) {
+	if (has_sub(domain) && attr->page_size != 0 && !page_size_supported(attr->page_size)) {
 		HM_WARN(FI_LOG_MR, "page size %zu is not one of this system's", attr->page_size);
 		return -FI_EINVAL;
 	}
@@ -176,7 +209,7 @@ static int check_iface(const struct hm_mr_domain *domain, const struct fi_mr_att
 
 /* Fields that few callers set. */
 static int check_rare(const struct hm_mr_domain *domain, const struct fi_mr_attr *attr,
-		      uint64_t flags)
+		      const struct hm_mr *base, uint64_t flags)
 {
 	int ret;
 
@@ -185,8 +218,8 @@ static int check_rare(const struct hm_mr_domain *domain, const struct fi_mr_attr
 			(unsigned long)attr->offset);
 		return -FI_EINVAL;
 	}
-	ret = is_sub(domain, attr) ? 0 : check_iface(domain, attr, flags);
-	return ret == 0 && has_new(domain) ? check_new(attr, flags) : ret;
+	ret = base ? 0 : check_iface(domain, attr, flags);
+	return ret == 0 && has_new(domain) ? check_new(domain, attr, base, flags) : ret;
 }
 
 static int check_key(const struct hm_mr_domain *domain, uint64_t key)
@@ -254,23 +287,29 @@ static int check_dmabuf(const struct fi_mr_dmabuf *dmabuf, struct hm_mr_request 
 	return check_dmabuf_size(dmabuf);
 }
 
-static void fill_new(const struct fi_mr_attr *attr, struct hm_mr_request *request)
+static void fill_sub(const struct fi_mr_attr *attr, struct hm_mr_request *request)
 {
 	request->nic.sub_mr_cnt = attr->sub_mr_cnt;
-	if (attr->base_mr)
-		request->base = hm_container(attr->base_mr, struct hm_mr, mr);
-	else
+	if (!request->base)
 		request->nic.page_size = attr->page_size;
 }
 
 int hm_mr_check(struct hm_mr_domain *domain, const struct fi_mr_attr *attr, uint64_t flags,
 		struct hm_mr_request *request)
 {
+	return hm_mr_check_sub(domain, attr, hm_mr_base_of(domain, attr), flags, request);
+}
+
+int hm_mr_check_sub(struct hm_mr_domain *domain, const struct fi_mr_attr *attr, struct hm_mr *base,
+		    uint64_t flags, struct hm_mr_request *request)
+{
 	bool dmabuf = flags & FI_MR_DMABUF;
 	int ret;
 
 	if (flags != 0) {
 		ret = check_flags(domain, flags);
+		if (ret == 0 && (flags & HMREG_MR_CACHE))
+			ret = check_kept(domain, attr, flags);
 		if (ret != 0)
 			return ret;
 	}
@@ -279,7 +318,7 @@ int hm_mr_check(struct hm_mr_domain *domain, const struct fi_mr_attr *attr, uint
 		ret = dmabuf ? check_dmabuf(attr->dmabuf, request)
 			     : check_iov(domain, attr->mr_iov, attr->iov_count, &request->len);
 	if (ret == 0)
-		ret = check_rare(domain, attr, flags);
+		ret = check_rare(domain, attr, base, flags);
 	if (ret == 0)
 		ret = hm_mr_check_auth(domain, attr, flags, &request->auth);
 	if (ret == 0)
@@ -293,9 +332,9 @@ int hm_mr_check(struct hm_mr_domain *domain, const struct fi_mr_attr *attr, uint
 						    .dmabuf = dmabuf ? &request->dmabuf : NULL };
 	request->requested_key = attr->requested_key;
 	request->on_device = false;
-	request->base = NULL;
-	if (has_new(domain))
-		fill_new(attr, request);
+	request->base = base;
+	if (has_sub(domain))
+		fill_sub(attr, request);
 	if (request->base || !(domain->nic->caps & FI_HMEM) || dmabuf)
 		return 0;
 	return hm_mr_find_memory(domain, attr, flags, request);

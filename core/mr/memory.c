@@ -52,7 +52,7 @@ int hm_mr_check_local(const struct nic_domain *nic, const void *addr, size_t len
 	char owner[48];
 	int ret;
 
-	if (len == 0 || !(nic->mr_mode & FI_MR_HMEM))
+	if (len == 0 || !(nic->caps & FI_HMEM) || !(nic->mr_mode & FI_MR_HMEM))
 		return 0;
 	ret = hmem_classify(addr, len, &memory);
 	if (ret != 0 || (memory.ways & HMEM_WAY_HOST))

@@ -2,8 +2,13 @@
 /* Memory regions: made, bound, enabled and closed. */
 #include "core/mr/mr.h"
 
+#include "core/mr/local.h"
+
 #include <stdlib.h>
 #include <string.h>
+
+#include "core/base/refusal.h"
+#include "core/base/trace.h"
 
 /* Domains whose every region needs an ext have it behind the region, in the same element. */
 static bool embeds_ext(const struct nic_domain *nic)
@@ -23,10 +28,13 @@ static size_t element_size(const struct nic_domain *nic)
 }
 
 /* Is the region born disabled? */
-static bool starts_disabled(const struct hm_mr_domain *domain, uint64_t flags)
+static bool starts_disabled(const struct hm_mr_domain *domain,
+			    const struct nic_region_request *request)
 {
+	if (request->internal)
+		return false;
 	return (domain->nic->mr_mode & FI_MR_ENDPOINT) ||
-	       ((domain->nic->mr_mode & FI_MR_RMA_EVENT) && (flags & FI_RMA_EVENT));
+	       ((domain->nic->mr_mode & FI_MR_RMA_EVENT) && (request->flags & FI_RMA_EVENT));
 }
 
 /* The memory that ext points to. */
@@ -137,8 +145,10 @@ static void fill_region(struct hm_mr *mr, struct hm_mr_domain *domain,
 			const struct hm_mr_request *request)
 {
 	struct nic_region *region = &mr->region;
-	uint32_t state = starts_disabled(domain, request->nic.flags) ? 0 : NIC_REGION_ENABLED;
+	uint32_t state = starts_disabled(domain, &request->nic) ? 0 : NIC_REGION_ENABLED;
 
+	if (request->nic.internal)
+		state |= NIC_REGION_INTERNAL;
 	if (request->nic.flags & FI_MR_SINGLE_USE)
 		state |= NIC_REGION_SINGLE_USE;
 	if (request->nic.flags & FI_RMA_EVENT)
@@ -163,10 +173,15 @@ static bool has_user_keys(const struct nic_domain *nic)
 	return !(nic->mr_mode & FI_MR_PROV_KEY);
 }
 
+static struct hm_key_table *table_of(struct hm_mr_domain *domain, bool internal)
+{
+	return internal ? hm_mr_local_regions(domain) : &domain->regions;
+}
+
 /* Give the region its key and open it to accesses and sub-MRs. */
 static void publish(struct hm_mr *mr, const struct nic_domain *nic, uint64_t requested_key)
 {
-	if (nic->mr_mode & FI_MR_RAW)
+	if ((nic->mr_mode & FI_MR_RAW) || nic_region_is_internal(&mr->region))
 		mr->mr.key = FI_KEY_NOTAVAIL;
 	else if (has_user_keys(nic))
 		mr->mr.key = requested_key;
@@ -180,15 +195,18 @@ static void publish(struct hm_mr *mr, const struct nic_domain *nic, uint64_t req
 static int take_element(struct hm_mr_domain *domain, const struct hm_mr_request *request,
 			void **element)
 {
-	const uint64_t *key = has_user_keys(domain->nic) ? &request->requested_key : NULL;
-	int ret = hm_key_alloc(&domain->regions, request->len, key, element);
+	bool internal = request->nic.internal;
+	const uint64_t *key = has_user_keys(domain->nic) && !internal ? &request->requested_key
+								      : NULL;
+	int ret = hm_key_alloc(table_of(domain, internal), request->len, key, element);
 
 	if (ret == -FI_ENOKEY)
-		HM_WARN(FI_LOG_MR, "requested key 0x%lx is in use",
-			(unsigned long)request->requested_key);
+		HM_REFUSE(FI_LOG_MR, HMREG_CAUSE_KEY_IN_USE, "requested key 0x%lx is in use",
+			  (unsigned long)request->requested_key);
 	else if (ret == -FI_ENOSPC)
-		HM_WARN(FI_LOG_MR, "the domain holds as many regions as it can (%zu)",
-			domain->nic->port->max_mr_count);
+		HM_REFUSE(FI_LOG_MR, HMREG_CAUSE_REGIONS_FULL,
+			  "the domain holds as many regions as it can (%zu)",
+			  domain->nic->port->max_mr_count);
 	else if (ret != 0)
 		HM_WARN(FI_LOG_MR, "no memory for another region");
 	return ret;
@@ -206,8 +224,8 @@ static int make_region(struct hm_mr_domain *domain, struct hm_mr_request *reques
 	if (ret != 0)
 		return ret;
 	mr = element;
-	ret = hm_mr_take_auth(domain->nic, &request->auth,
-			      !starts_disabled(domain, request->nic.flags), &auth);
+	ret = hm_mr_take_auth(domain->nic, &request->auth, !starts_disabled(domain, &request->nic),
+			      &auth);
 	if (ret != 0)
 		goto free_element;
 	ret = make_ext(mr, domain, request, auth);
@@ -227,7 +245,19 @@ static int make_region(struct hm_mr_domain *domain, struct hm_mr_request *reques
 free_ext:
 	free_ext(mr);
 free_element:
-	hm_key_free(&domain->regions, &mr->region.node, request->len);
+	hm_key_free(table_of(domain, request->nic.internal), &mr->region.node, request->len);
+	return ret;
+}
+
+int hm_mr_make(struct hm_mr_domain *domain, struct hm_mr_request *request, struct hm_mr **out)
+{
+	const void *first = request->nic.iov->iov_base;
+	uint32_t iface = request->on_device ? request->memory[0].iface : FI_HMEM_SYSTEM;
+	int ret;
+
+	HM_PROBE(register, domain, first, request->len, iface, 0);
+	ret = make_region(domain, request, out);
+	HM_PROBE(register_done, domain, first, request->len, iface, ret);
 	return ret;
 }
 
@@ -245,12 +275,15 @@ static void unbind(struct nic_region_ext *ext)
 		hm_unuse(&ext->ep->users);
 }
 
-/* The NIC has ended the region, or has not: domain->refused counts those that it has not. */
+/*
+ * The NIC has ended the region, or has not: domain->refused counts those that it has not, and that a program
+ * closes.
+ */
 static void note_end(struct hm_mr_domain *domain, struct nic_region *region, bool ended)
 {
 	bool before = atomic_load(&region->state) & NIC_REGION_REFUSED;
 
-	if (ended == !before)
+	if (ended == !before || (atomic_load(&region->state) & NIC_REGION_KEPT))
 		return;
 	atomic_fetch_xor(&region->state, NIC_REGION_REFUSED);
 	if (ended)
@@ -264,6 +297,7 @@ int hm_mr_close(struct hm_mr *mr)
 	struct hm_mr_domain *domain = owner(mr);
 	struct nic_region *parent = mr->region.parent;
 	uint64_t len = mr->region.len;
+	struct hm_key_table *table = table_of(domain, nic_region_is_internal(&mr->region));
 	bool live = hm_key_kill(&mr->region.node);
 	int ret;
 
@@ -278,10 +312,73 @@ int hm_mr_close(struct hm_mr *mr)
 	}
 	unbind(mr->region.ext);
 	free_ext(mr);
-	hm_key_free(&domain->regions, &mr->region.node, len);
+	hm_key_free(table, &mr->region.node, len);
 	if (parent)
 		hm_mr_drop_base(hm_container(parent, struct hm_mr, region));
 	return 0;
+}
+
+void hm_mr_abandon(struct hm_mr *mr)
+{
+	struct hm_mr_domain *domain = owner(mr);
+
+	if (hm_mr_close(mr) == 0)
+		return;
+	pthread_mutex_lock(&domain->learnt_lock);
+	mr->mr.fid.context = atomic_load(&domain->abandoned);
+	atomic_store(&domain->abandoned, mr);
+	pthread_mutex_unlock(&domain->learnt_lock);
+}
+
+void hm_mr_end_abandoned(struct hm_mr_domain *domain)
+{
+	struct hm_mr *mr;
+
+	if (!atomic_load(&domain->abandoned))
+		return;
+	pthread_mutex_lock(&domain->learnt_lock);
+	mr = atomic_exchange(&domain->abandoned, NULL);
+	pthread_mutex_unlock(&domain->learnt_lock);
+	while (mr) {
+		struct hm_mr *next = mr->mr.fid.context;
+
+		hm_mr_abandon(mr);
+		mr = next;
+	}
+}
+
+/* What is kept of buffers that are not in use makes way for the program's own region. */
+static int make_pressing(struct hm_mr_domain *domain, struct hm_mr_request *request,
+			 struct hm_mr **mr)
+{
+	bool was_mild = hm_log_mild;
+	int ret;
+
+	if (!hm_mr_local_keeps(domain))
+		return hm_mr_make(domain, request, mr);
+	hm_log_mild = true;
+	ret = hm_mr_make(domain, request, mr);
+	hm_log_mild = was_mild;
+	if (ret == 0)
+		return 0;
+	if (ret == -FI_ENOMEM || ret == -FI_ENOSPC)
+		hm_mr_local_evict(domain);
+	return hm_mr_make(domain, request, mr);
+}
+
+static int make_checked(struct hm_mr_domain *domain, struct hm_mr_request *request,
+			struct hm_mr **mr)
+{
+	int ret = request->base ? hm_mr_take_base(domain, request) : 0;
+
+	if (ret != 0)
+		return ret;
+	ret = make_pressing(domain, request, mr);
+	if (ret == 0 && request->nic.sub_mr_cnt)
+		hm_key_reserve(&domain->regions, request->nic.sub_mr_cnt);
+	if (ret != 0 && request->base)
+		hm_mr_drop_base(request->base);
+	return ret;
 }
 
 int hm_mr_register(struct hm_mr_domain *domain, const struct fi_mr_attr *attr, uint64_t flags,
@@ -290,16 +387,26 @@ int hm_mr_register(struct hm_mr_domain *domain, const struct fi_mr_attr *attr, u
 	struct hm_mr_request request;
 	int ret = hm_mr_check(domain, attr, flags, &request);
 
-	if (ret == 0 && request.base)
-		ret = hm_mr_take_base(domain, &request);
-	if (ret != 0)
-		return ret;
-	ret = make_region(domain, &request, mr);
-	if (ret == 0 && request.nic.sub_mr_cnt)
-		hm_key_reserve(&domain->regions, request.nic.sub_mr_cnt);
-	if (ret != 0 && request.base)
-		hm_mr_drop_base(request.base);
-	return ret;
+	return ret ? ret : make_checked(domain, &request, mr);
+}
+
+int hm_mr_register_part(struct hm_mr_domain *domain, const struct fi_mr_attr *attr,
+			struct hm_mr *base, uint64_t flags, struct hm_mr **mr)
+{
+	struct hm_mr_request request;
+	int ret;
+
+	if (!base)
+		return hm_mr_register(domain, attr, flags, mr);
+	ret = hm_mr_check_sub(domain, attr, base, flags, &request);
+	return ret ? ret : make_checked(domain, &request, mr);
+}
+
+int hm_mr_table_init(const struct hm_mr_domain *domain, struct hm_key_table *table, size_t capacity,
+		     bool user_keys)
+{
+	return hm_key_table_init(table, element_size(domain->nic),
+				 offsetof(struct hm_mr, region.node), capacity, user_keys);
 }
 
 int hm_mr_domain_init(struct hm_mr_domain *domain)
@@ -310,8 +417,7 @@ int hm_mr_domain_init(struct hm_mr_domain *domain)
 
 	if (ret != 0)
 		return ret;
-	ret = hm_key_table_init(&domain->regions, element_size(nic),
-				offsetof(struct hm_mr, region.node), capacity, has_user_keys(nic));
+	ret = hm_mr_table_init(domain, &domain->regions, capacity, has_user_keys(nic));
 	if (ret != 0)
 		goto no_table;
 	ret = hm_key_table_init(&domain->mapped, sizeof(struct nic_mapped_key),
@@ -320,9 +426,13 @@ int hm_mr_domain_init(struct hm_mr_domain *domain)
 		goto destroy_regions;
 	pthread_mutex_init(&domain->map_lock, NULL);
 	pthread_mutex_init(&domain->learnt_lock, NULL);
+	pthread_mutex_init(&domain->local_lock, NULL);
 	domain->learnt = NULL;
+	atomic_init(&domain->abandoned, NULL);
+	atomic_init(&domain->local, NULL);
 	domain->nic->regions = &domain->regions;
 	domain->nic->mapped = &domain->mapped;
+	domain->nic->hold_end = hm_mr_local_put;
 	return 0;
 destroy_regions:
 	hm_key_table_destroy(&domain->regions);
@@ -334,7 +444,9 @@ no_table:
 
 void hm_mr_domain_destroy(struct hm_mr_domain *domain)
 {
+	hm_mr_local_destroy(domain);
 	hm_mr_learnt_free(domain);
+	pthread_mutex_destroy(&domain->local_lock);
 	pthread_mutex_destroy(&domain->learnt_lock);
 	pthread_mutex_destroy(&domain->map_lock);
 	hm_key_table_destroy(&domain->mapped);

@@ -7,6 +7,8 @@
  *   auth.c    who may reach it: authorization keys
  *   path.c    chooses how the NIC gets at it: dma-buf, peer memory, or copies
  *   mr.c      makes, binds, enables and closes a region
+ *   kept.c    regions that a program wants kept
+ *   local.c   regions that the library makes itself, and those that it keeps
  *   refresh.c takes up what is at its addresses now
  *   sub.c     regions that are a part of another one (base_mr)
  *   raw.c     raw keys, both sides
@@ -29,6 +31,9 @@
 #include "core/nic/nic.h"
 #include "hmem/hmem.h"
 
+struct hm_cache_shown;
+struct hm_mr_local; /* local.h */
+
 /* What registration needs of a domain; part of struct hm_domain. */
 struct hm_mr_domain {
 	struct nic_domain *nic;
@@ -38,10 +43,15 @@ struct hm_mr_domain {
 	uint64_t raw_seed[2];	     /* of the unguessable part of raw keys */
 	pthread_mutex_t map_lock;    /* protects nic_mapped_key.uses against map and unmap */
 	struct hm_mr_learnt *learnt; /* path.c: what failed for good, and is not tried again */
-	pthread_mutex_t learnt_lock; /* protects the list */
+	_Atomic(struct hm_mr *) abandoned; /* by fid.context; hm_mr_abandon */
+	pthread_mutex_t learnt_lock;	   /* protects both lists */
 	/* The vector behind a fid; NULL: none of this domain.  Core's, for domains of FI_AV_AUTH_KEY. */
 	struct nic_av *(*find_av)(const struct hm_mr_domain *domain, struct fid_av *av);
 	_Atomic uint64_t refused; /* regions that the NIC did not end when they were closed */
+	/* Figures of the registration cache (stats.h), which outlives calls about the domain; NULL: none so far. */
+	_Atomic(const struct hm_cache_shown *) shown;
+	_Atomic(struct hm_mr_local *) local; /* owned; NULL: not needed yet */
+	pthread_mutex_t local_lock;	     /* of who makes it */
 };
 
 /*
@@ -107,15 +117,31 @@ void hm_mr_domain_destroy(struct hm_mr_domain *domain);
 /* Fill request from attributes.  Logs the cause of a refusal. */
 int hm_mr_check(struct hm_mr_domain *domain, const struct fi_mr_attr *attr, uint64_t flags,
 		struct hm_mr_request *request);
+/* What attr names, of interfaces whose attributes have a base_mr; NULL: nothing. */
+struct hm_mr *hm_mr_base_of(const struct hm_mr_domain *domain, const struct fi_mr_attr *attr);
+/* hm_mr_check of a part of base, which attr does not name. */
+int hm_mr_check_sub(struct hm_mr_domain *domain, const struct fi_mr_attr *attr, struct hm_mr *base,
+		    uint64_t flags, struct hm_mr_request *request);
 /* A part of a region, for refresh: -FI_EINVAL unless inside it. */
 int hm_mr_check_part(const struct nic_region *region, const struct iovec *iov);
 
+/* A table for regions of this domain.  -FI_ENOMEM. */
+int hm_mr_table_init(const struct hm_mr_domain *domain, struct hm_key_table *table, size_t capacity,
+		     bool user_keys);
+/*
+ * The region of a request, which has been checked.  nic.internal: in the library's own table, enabled, without
+ * a key.  The errors of hm_mr_register.
+ */
+int hm_mr_make(struct hm_mr_domain *domain, struct hm_mr_request *request, struct hm_mr **out);
 /*
  * Make a region; desc and key are set, the fid is the caller's to fill.  -FI_EINVAL, -FI_EBADFLAGS,
  * -FI_ENOKEY, -FI_EKEYREJECTED, -FI_ENOSPC, -FI_ENOMEM, -FI_EFAULT, or the NIC's error.
  */
 int hm_mr_register(struct hm_mr_domain *domain, const struct fi_mr_attr *attr, uint64_t flags,
 		   struct hm_mr **mr);
+/* The same of a part of base, which attr does not name; NULL: as hm_mr_register. */
+int hm_mr_register_part(struct hm_mr_domain *domain, const struct fi_mr_attr *attr,
+			struct hm_mr *base, uint64_t flags, struct hm_mr **mr);
 /*
  * The first half of closing: the region gets no sub-MRs any more.  -FI_EBUSY: it has some, and nothing is
  * changed.  -FI_EALREADY: closed already, or about to be.
@@ -128,6 +154,13 @@ int hm_mr_begin_close(struct hm_mr *mr);
  */
 int hm_mr_close(struct hm_mr *mr);
 void hm_mr_cancel_close(struct hm_mr *mr);
+/*
+ * Close a region that no program has heard of, between the two halves.  What the NIC refuses to end now is
+ * left to the domain, which asks again (hm_mr_end_abandoned) when it is closed itself.
+ */
+void hm_mr_abandon(struct hm_mr *mr);
+/* Ask again.  What is refused once more counts in domain->refused. */
+void hm_mr_end_abandoned(struct hm_mr_domain *domain);
 /*
  * Count remote writes; owner is the counter's domain.  -FI_EINVAL, -FI_ENOSYS: the domain has no
  * FI_RMA_EVENT, -FI_EOPBADSTATE: enabled already where the mode makes that too late.
@@ -146,15 +179,6 @@ int hm_mr_enable(struct hm_mr *mr);
  * device is not there any more; -FI_ENOSYS: it is other memory, and the NIC cannot follow; or the NIC's error.
  */
 int hm_mr_refresh(struct hm_mr *mr, const struct fi_mr_modify *modify);
-/* What tells the allocations under a region from others at the same addresses. */
-struct hm_mr_identity {
-	uint64_t sum;
-	bool told; /* each allocation so far has an identity */
-};
-void hm_mr_identity_begin(struct hm_mr_identity *identity);
-void hm_mr_identity_add(struct hm_mr_identity *identity, const struct hmem_facts *facts);
-/* 0: a driver did not tell. */
-uint64_t hm_mr_identity_end(const struct hm_mr_identity *identity);
 
 /* memory.c */
 /*
@@ -242,7 +266,7 @@ struct hm_mr_choice {
 };
 /* The ways to try, in order; returns how many.  0: there is none, and *why says so. */
 size_t hm_mr_ways(const struct hm_mr_choice *choice, enum hm_mr_way way[HM_MR_WAYS],
-		  const char **why);
+		  const char **why, enum hmreg_cause *cause);
 /* Register by the first way that works.  The last way's error; a log line for each. */
 int hm_mr_register_by_path(struct hm_mr_domain *domain, struct nic_region *region,
 			   struct hm_mr_request *request);

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "core/base/params.h"
+#include "core/base/refusal.h"
 #include "core/mr/mr.h"
 #include "dmabuf/dmabuf.h"
 
@@ -28,11 +29,12 @@ static bool still_hoped(const struct hm_mr_choice *choice, enum hm_mr_way way)
 }
 
 size_t hm_mr_ways(const struct hm_mr_choice *choice, enum hm_mr_way way[HM_MR_WAYS],
-		  const char **why)
+		  const char **why, enum hmreg_cause *cause)
 {
 	size_t n = 0;
 
 	*why = "";
+	*cause = HMREG_CAUSE_NONE;
 	if (choice->memory & HMEM_WAY_HOST) {
 		way[n++] = HM_MR_AS_HOST;
 		return n;
@@ -43,6 +45,7 @@ size_t hm_mr_ways(const struct hm_mr_choice *choice, enum hm_mr_way way[HM_MR_WA
 	}
 	if (choice->disable_p2p) {
 		*why = "FI_HMEM_DISABLE_P2P forbids that the NIC reaches it";
+		*cause = HMREG_CAUSE_P2P_OFF;
 		return 0;
 	}
 	if ((choice->nic & NIC_WAY_DMABUF) && (choice->memory & HMEM_WAY_DMABUF)) {
@@ -54,9 +57,11 @@ size_t hm_mr_ways(const struct hm_mr_choice *choice, enum hm_mr_way way[HM_MR_WA
 	if ((choice->nic & NIC_WAY_PEER) && (choice->memory & HMEM_WAY_PEER) &&
 	    still_hoped(choice, HM_MR_PEER))
 		way[n++] = HM_MR_PEER;
-	if (n == 0)
+	if (n == 0) {
+		*cause = choice->failed ? HMREG_CAUSE_WAYS_FAILED : HMREG_CAUSE_NO_WAY;
 		*why = choice->failed ? "every way has failed before, for good"
 				      : "the NIC has no way that such memory can be registered by";
+	}
 	return n;
 }
 
@@ -161,7 +166,7 @@ struct pieces {
 	struct iovec *iov;
 	struct fi_mr_dmabuf *file; /* fd -1: host memory */
 	struct dmabuf **dmabuf;	   /* NULL: host memory */
-	struct hm_mr_identity identity;
+	struct hmem_identity identity;
 };
 
 static void free_pieces(struct pieces *pieces)
@@ -177,7 +182,7 @@ static void free_pieces(struct pieces *pieces)
 static int make_room(struct pieces *pieces, const struct hm_mr_request *request)
 {
 	*pieces = (struct pieces){ .count = 0 };
-	hm_mr_identity_begin(&pieces->identity);
+	hmem_identity_begin(&pieces->identity);
 	for (size_t i = 0; i < request->nic.iov_count; i++)
 		pieces->room += request->memory[i].segments;
 	pieces->iov = calloc(pieces->room, sizeof(*pieces->iov));
@@ -230,7 +235,7 @@ static int export_all(const struct hm_mr_request *request, uint32_t flags, bool 
 			if (!(request->memory[i].ways & HMEM_WAY_HOST)) {
 				ret = hmem_segment(&request->memory[i], addr, left, &facts, &part);
 				if (ret == 0)
-					hm_mr_identity_add(&pieces->identity, &facts);
+					hmem_identity_add(&pieces->identity, &facts);
 			}
 			if (ret == 0)
 				ret = add_piece(pieces, &request->memory[i], addr, part, flags,
@@ -304,7 +309,7 @@ static int by_dmabuf(struct nic_region *region, const struct hm_mr_request *requ
 	ret = ops->region_register(region, &nic);
 	if (ret == 0) {
 		region->ext->exports = keep_exports(&pieces);
-		region->ext->identity = hm_mr_identity_end(&pieces.identity);
+		region->ext->identity = hmem_identity_end(&pieces.identity);
 	}
 	free_pieces(&pieces);
 	return ret;
@@ -433,14 +438,16 @@ static uint32_t common_ways(const struct hm_mr_request *request)
 }
 
 static int refuse(const struct hm_mr_domain *domain, const struct hm_mr_request *request,
-		  const struct hmem_memory *memory, const char *why)
+		  const struct hmem_memory *memory, enum hmreg_cause cause, const char *why)
 {
 	char owner[48];
 
-	HM_WARN(FI_LOG_MR, "%s cannot register %lu bytes of %s: %s%s%s",
-		domain->nic->port->domain_name, (unsigned long)request->len,
-		hmem_owner_text(memory->iface, memory->device, owner), why,
-		memory->reason[0] ? "; " : "", memory->reason);
+	/* what the memory is decides before what the NIC can do */
+	HM_REFUSE(FI_LOG_MR, cause == HMREG_CAUSE_NO_WAY && memory->cause ? memory->cause : cause,
+		  "%s cannot register %lu bytes of %s: %s%s%s", domain->nic->port->domain_name,
+		  (unsigned long)request->len,
+		  hmem_owner_text(memory->iface, memory->device, owner), why,
+		  memory->reason[0] ? "; " : "", memory->reason);
 	return -FI_EOPNOTSUPP;
 }
 
@@ -472,6 +479,7 @@ int hm_mr_register_by_path(struct hm_mr_domain *domain, struct nic_region *regio
 	struct hm_mr_learnt known;
 	struct hm_mr_choice choice;
 	enum hm_mr_way way[HM_MR_WAYS];
+	enum hmreg_cause cause;
 	const char *why;
 	char owner[48];
 	size_t count;
@@ -485,9 +493,9 @@ int hm_mr_register_by_path(struct hm_mr_domain *domain, struct nic_region *regio
 					.nic = domain->nic->port->ways,
 					.failed = known.failed,
 					.disable_p2p = hm_param_bool(HM_PARAM_HMEM_DISABLE_P2P) };
-	count = hm_mr_ways(&choice, way, &why);
+	count = hm_mr_ways(&choice, way, &why, &cause);
 	if (count == 0)
-		return refuse(domain, request, memory, why);
+		return refuse(domain, request, memory, cause, why);
 	for (size_t i = 0; i < count; i++) {
 		ret = by_way(domain, region, request, memory, way[i]);
 		if (ret == 0) {

@@ -9,30 +9,6 @@
  */
 #include "core/mr/mr.h"
 
-/* ---- identities ---- */
-
-void hm_mr_identity_begin(struct hm_mr_identity *identity)
-{
-	*identity = (struct hm_mr_identity){ .sum = UINT64_C(0x9ae16a3b2f90404f), .told = true };
-}
-
-/* Allocations in order: what any of them becomes changes the sum. */
-void hm_mr_identity_add(struct hm_mr_identity *identity, const struct hmem_facts *facts)
-{
-	const uint64_t words[] = { facts->id, facts->base, facts->len };
-
-	identity->told &= facts->id != 0;
-	for (size_t i = 0; i < count_of(words); i++) {
-		identity->sum = (identity->sum ^ words[i]) * UINT64_C(0x9e3779b97f4a7c15);
-		identity->sum ^= identity->sum >> 29;
-	}
-}
-
-uint64_t hm_mr_identity_end(const struct hm_mr_identity *identity)
-{
-	return identity->told ? identity->sum | 1 : 0;
-}
-
 /* ---- memory of devices ---- */
 
 /* What a device's segment is now.  -FI_EFAULT: nothing of that device is there any more. */
@@ -53,7 +29,7 @@ static int look_at(const struct iovec *segment, const struct nic_place *place,
 }
 
 /* The identity of all allocations that the segment lies in. */
-static int add_segment(struct hm_mr_identity *identity, const struct iovec *segment,
+static int add_segment(struct hmem_identity *identity, const struct iovec *segment,
 		       const struct hmem_memory *memory)
 {
 	char *addr = segment->iov_base;
@@ -66,7 +42,7 @@ static int add_segment(struct hm_mr_identity *identity, const struct iovec *segm
 		part = left;
 		ret = hmem_segment(memory, addr, left, &facts, &part);
 		if (ret == 0)
-			hm_mr_identity_add(identity, &facts);
+			hmem_identity_add(identity, &facts);
 	}
 	return ret;
 }
@@ -134,14 +110,14 @@ static const struct nic_region *exporter(const struct nic_region *region)
 static int compare(const struct nic_region *region, const struct iovec *iov, size_t count)
 {
 	const struct nic_place *places;
-	struct hm_mr_identity identity;
+	struct hmem_identity identity;
 	struct segments segments;
 	bool asked = false;
 
 	region = exporter(region);
 	places = region->ext->places;
 	get_segments(region, &segments);
-	hm_mr_identity_begin(&identity);
+	hmem_identity_begin(&identity);
 	for (size_t i = 0; i < segments.count; i++) {
 		struct hmem_memory memory;
 		int ret;
@@ -156,7 +132,7 @@ static int compare(const struct nic_region *region, const struct iovec *iov, siz
 			return ret;
 	}
 	if (!asked ||
-	    (region->ext->identity && hm_mr_identity_end(&identity) == region->ext->identity))
+	    (region->ext->identity && hmem_identity_end(&identity) == region->ext->identity))
 		return 0;
 	HM_WARN(FI_LOG_MR,
 		"%s: %s, and a dma-buf cannot be exchanged under the same key; close the "

@@ -152,6 +152,11 @@ int hm_mr_take_base(const struct hm_mr_domain *domain, const struct hm_mr_reques
 		HM_WARN(FI_LOG_MR, "base_mr %p is no region, or is closed", (void *)base);
 		return -FI_EINVAL;
 	}
+	if (!base->region.domain) {
+		HM_WARN(FI_LOG_MR, "base_mr is shared with others (HMREG_MR_CACHE): register one "
+				   "without that flag");
+		return -FI_EINVAL;
+	}
 	if (base->region.domain != domain->nic) {
 		HM_WARN(FI_LOG_MR, "base_mr is a region of another domain");
 		return -FI_EINVAL;

@@ -36,6 +36,7 @@ int nic_error_code(enum hmreg_error why)
 		[HMREG_PEER_LOST] = FI_ECONNABORTED,  [HMREG_DEVICE_GONE] = FI_ENODEV,
 		[HMREG_TRANSPORT] = FI_EIO,	      [HMREG_MEMORY] = FI_EIO,
 		[HMREG_AUTH_KEY] = FI_EACCES,	      [HMREG_AUTH_PEER] = FI_EACCES,
+		[HMREG_REFUSED] = FI_EINVAL,
 	};
 
 	return codes[why];
@@ -73,6 +74,7 @@ const char *nic_error_text(int prov_errno)
 		[HMREG_MEMORY] = "the accelerator's driver did not copy, as the log names",
 		[HMREG_AUTH_KEY] = "no right: the two sides have no authorization key in common",
 		[HMREG_AUTH_PEER] = "no right: the region is for another endpoint than this one",
+		[HMREG_REFUSED] = "the device's request was refused, as the log names",
 	};
 
 	if (prov_errno < 0 || prov_errno >= HMREG_ERROR_LAST || !text[prov_errno])

@@ -13,14 +13,37 @@ void nic_match_init(struct nic_match *match)
 	match->unexpected_bytes = 0;
 }
 
-void nic_match_drop_posted(struct nic_match *match)
+static void end_holds(const struct nic_ep *ep, struct nic_posted *recv)
+{
+	for (size_t i = 0; i < recv->count; i++)
+		if (recv->hold[i].region)
+			ep->domain->hold_end(ep->domain, &recv->hold[i]);
+}
+
+void nic_posted_free(const struct nic_ep *ep, struct nic_posted *recv)
+{
+	if (!recv)
+		return;
+	end_holds(ep, recv);
+	free(recv);
+}
+
+void nic_match_drop_posted(const struct nic_ep *ep, struct nic_match *match)
 {
 	hm_list_for_each_safe(link, &match->posted)
 	{
 		hm_list_del(link);
-		free(hm_list_entry(link, struct nic_posted, link));
+		nic_posted_free(ep, hm_list_entry(link, struct nic_posted, link));
 	}
 	match->posted_count = 0;
+}
+
+static struct nic_hold take_hold(struct nic_hold *from)
+{
+	struct nic_hold hold = *from;
+
+	from->region = NULL;
+	return hold;
 }
 
 struct nic_posted *nic_posted_make(const struct nic_recv *request)
@@ -39,6 +62,9 @@ struct nic_posted *nic_posted_make(const struct nic_recv *request)
 	for (size_t i = 0; i < request->count; i++) {
 		recv->iov[i] = request->iov[i];
 		recv->desc[i] = request->desc ? request->desc[i] : NULL;
+		recv->hold[i].region = NULL;
+		if (request->hold && request->hold[i].region)
+			recv->hold[i] = take_hold(&request->hold[i]);
 	}
 	return recv;
 }
@@ -163,8 +189,8 @@ enum hmreg_error nic_posted_acquire(const struct nic_ep *ep, const struct nic_po
 	for (size_t i = 0; i < recv->count; i++) {
 		struct hm_key_node *node;
 
-		region[i] = NULL;
-		if (!recv->desc[i] || why != HMREG_OK)
+		region[i] = recv->hold[i].region;
+		if (region[i] || !recv->desc[i] || why != HMREG_OK)
 			continue;
 		node = hm_key_acquire(ep->domain->regions, (uintptr_t)recv->desc[i]);
 		if (node)
@@ -178,7 +204,8 @@ enum hmreg_error nic_posted_acquire(const struct nic_ep *ep, const struct nic_po
 void nic_posted_release(const struct nic_posted *recv, struct nic_region **region)
 {
 	for (size_t i = 0; i < recv->count; i++)
-		nic_local_release(region[i]);
+		if (!recv->hold[i].region)
+			nic_local_release(region[i]);
 }
 
 static bool wants_completion(const struct nic_ep *ep, const struct nic_posted *recv)
@@ -236,6 +263,7 @@ enum hmreg_error nic_posted_done(struct nic_ep *ep, struct nic_posted *recv,
 		copied = 0;
 	else if (copied < msg->len)
 		why = HMREG_TRUNCATED;
+	end_holds(ep, recv); /* before the application hears of it, and may close the domain */
 	complete(ep, recv, msg, copied, why);
 	free(recv);
 	if (why == HMREG_LOCAL_REGION)
@@ -247,6 +275,7 @@ void nic_posted_drop(struct nic_ep *ep, struct nic_posted *recv, enum hmreg_erro
 {
 	const struct nic_message none = { .len = 0 };
 
+	end_holds(ep, recv);
 	complete(ep, recv, &none, 0, why);
 	free(recv);
 }

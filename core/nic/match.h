@@ -13,7 +13,7 @@
 #include "core/base/list.h"
 #include "core/nic/nic.h"
 
-/* A posted receive.  desc are handles, looked up when bytes come. */
+/* A posted receive.  desc are handles, looked up when bytes come; hold are registrations of our own. */
 struct nic_posted {
 	struct hm_list link;
 	uint64_t src_peer, flags;
@@ -21,6 +21,7 @@ struct nic_posted {
 	void *context;
 	size_t count;
 	void *desc[NIC_IOV_MAX];
+	struct nic_hold hold[NIC_IOV_MAX]; /* owned; region NULL: none */
 	struct iovec iov[NIC_IOV_MAX];
 };
 
@@ -47,10 +48,12 @@ enum nic_met {
 
 void nic_match_init(struct nic_match *match);
 /* Frees the posted receives; they do not complete. */
-void nic_match_drop_posted(struct nic_match *match);
+void nic_match_drop_posted(const struct nic_ep *ep, struct nic_match *match);
 
-/* A copy of the request, or NULL with one log line. */
+/* A copy of the request, whose holds it takes over; or NULL with one log line. */
 struct nic_posted *nic_posted_make(const struct nic_recv *request);
+/* One that is in no queue, and does not complete; NULL is fine. */
+void nic_posted_free(const struct nic_ep *ep, struct nic_posted *recv);
 /* Bytes that fit. */
 size_t nic_posted_room(const struct nic_posted *recv);
 

@@ -80,6 +80,16 @@ static int no_sharing(struct nic_region *region, struct nic_region *base,
 	return -FI_ENOSYS;
 }
 
+static struct nic_region *no_region_at(struct nic_domain *domain, const void *addr, size_t len,
+				       bool writes)
+{
+	(void)domain;
+	(void)addr;
+	(void)len;
+	(void)writes;
+	return NULL;
+}
+
 static int handle_as_desc(const struct nic_region *region, void *desc, size_t *size)
 {
 	uint64_t handle = hm_key_handle(&region->node);
@@ -138,6 +148,7 @@ static void fill_defaults(struct nic_ops *ops)
 	DEFAULT(progress, no_progress);
 	DEFAULT(region_derive, no_sharing);
 	DEFAULT(region_refresh, no_refresh);
+	DEFAULT(region_at, no_region_at);
 	DEFAULT(region_key, handle_as_key);
 	DEFAULT(region_desc, handle_as_desc);
 	DEFAULT(region_info, software_path);

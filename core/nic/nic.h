@@ -38,12 +38,19 @@
 
 struct nic_domain;
 struct nic_ep;
+struct nic_hold;
 struct nic_ops;
+struct nic_xpu_ops;
 
 /* How a NIC reaches memory that is not the host's. */
 #define NIC_WAY_DMABUF 1u /* it registers dma-bufs */
 #define NIC_WAY_PEER   2u /* it registers addresses of devices, with a kernel module's help */
 #define NIC_WAY_COPY   4u /* it has the memory's interface copy (nic_region_ext.places) */
+
+/* Uses of local buffers: payloads of sends and RMA; operands, results and compares of atomics; receives. */
+#define NIC_LOCAL_PAYLOAD  1u
+#define NIC_LOCAL_ATOMICS  2u
+#define NIC_LOCAL_RECEIVES 4u
 
 /* One usable port: what fi_getinfo turns into a struct fi_info.  Static for the process's life. */
 struct nic_port {
@@ -70,12 +77,21 @@ struct nic_port {
 	size_t ep_count;
 	uint64_t msg_order;
 	size_t cq_data_size;
+	/*
+	 * Local buffers without a descriptor, where FI_MR_LOCAL was not agreed: what core registers them
+	 * for, NIC_LOCAL_*.  Sends and writes of at most local_copied bytes in all, none of whose buffers
+	 * has a descriptor, are left out: the processor copies these.
+	 */
+	uint32_t local;
+	size_t local_copied;
+	bool pins; /* what is registered of host memory is pinned, and an unregistered buffer out of reach */
 	const struct fid_nic *nic; /* device, bus and link attributes; copied by fi_getinfo */
 	/*
 	 * Not NULL: the port is for registration alone; why no endpoint works over it and what to do, as
 	 * a whole line.  Then caps has nothing that only endpoints do, and limits of endpoints are 0.
 	 */
 	const char *no_endpoints;
+	enum hmreg_cause no_endpoints_cause;
 	int no_endpoints_code; /* what fi_getinfo returns where endpoints are asked for by this name */
 };
 
@@ -87,9 +103,11 @@ struct nic_port {
 #define NIC_REGION_ENABLED    1u
 #define NIC_REGION_SINGLE_USE 2u /* one remote operation, then USED_UP */
 #define NIC_REGION_USED_UP    4u
-#define NIC_REGION_WANTS_CNTR 16u /* FI_MR_RMA_EVENT: a counter must be bound before enabling */
-#define NIC_REGION_REFUSED    32u /* the NIC did not end it when it was closed last */
-#define NIC_REGION_IMPORTED   64u /* a dma-buf that the program gave, or part of one */
+#define NIC_REGION_WANTS_CNTR 16u  /* FI_MR_RMA_EVENT: a counter must be bound before enabling */
+#define NIC_REGION_REFUSED    32u  /* the NIC did not end it when it was closed last */
+#define NIC_REGION_IMPORTED   64u  /* a dma-buf that the program gave, or part of one */
+#define NIC_REGION_KEPT	      128u /* core/mr's: the registration cache's, whoever asked for it */
+#define NIC_REGION_INTERNAL   256u /* core/mr's: for the library's own use, in a table of its own */
 #define NIC_REGION_REFRESH                                                                         \
 	(1u << 20) /* one refresh that is under way; the bits from here on count */
 #define NIC_REGION_REFRESHING (~0u << 20)
@@ -162,6 +180,11 @@ struct nic_region_request {
 	/* By its address, although it is a device's: a kernel module has to know it. */
 	bool peer_memory;
 	size_t sub_mr_cnt; /* sub-MRs to be expected: a hint */
+	/*
+	 * For a local buffer that came without a descriptor: no peer and no sub-MR will use it, its pages
+	 * are pinned where the NIC pins any, and where the device is gone it is -FI_ENODEV, silent.
+	 */
+	bool internal;
 };
 
 /* ---- domains ---- */
@@ -178,6 +201,8 @@ struct nic_domain {
 	uint32_t av_keys; /* FI_AV_AUTH_KEY: keys that an address vector may have; else 0 */
 	const struct hmreg_verbs_adopt
 		*adopt; /* the program's objects, during domain_open; or NULL */
+	/* Owned by core: give back what nic_seg.hold was; any thread, hold->region not NULL. */
+	void (*hold_end)(struct nic_domain *domain, struct nic_hold *hold);
 };
 
 /* An element of nic_domain.mapped: a peer's raw key. */
@@ -228,11 +253,22 @@ static inline bool nic_is_atomic(enum nic_op op)
 	return op == NIC_OP_ATOMIC || op == NIC_OP_FETCH || op == NIC_OP_COMPARE;
 }
 
-/* One local segment.  region is referenced by the caller for the call's time; NULL: no desc given. */
+/* A registration that the library made or found for a local buffer without a descriptor. */
+struct nic_hold {
+	struct nic_region *region; /* NULL: nothing is held */
+	uint32_t entry;		   /* core/mr's */
+};
+
+/*
+ * One local segment.  region is referenced by the caller for the call's time; NULL: no desc given, and none
+ * is needed.  hold: not NULL where region is the library's own; a NIC that needs region beyond the call takes
+ * it over: copies *hold, sets hold->region to NULL, and calls nic_domain.hold_end when it is done.
+ */
 struct nic_seg {
 	void *addr;
 	size_t len;
 	struct nic_region *region;
+	struct nic_hold *hold;
 };
 
 struct nic_wr {
@@ -318,6 +354,8 @@ struct nic_recv {
 	uint32_t src_key;  /* 0: by any key */
 	uint64_t flags;	   /* effective */
 	void *context;
+	/* As nic_seg.hold, count of them, region NULL where there is none; or NULL: none at all. */
+	struct nic_hold *hold;
 };
 
 struct nic_ops {
@@ -392,6 +430,13 @@ struct nic_ops {
 	/* Optional (-FI_ENOSYS): pages of these parts changed; parts lie inside the region. */
 	int (*region_refresh)(struct nic_region *region, const struct iovec *iov, size_t count);
 	/*
+	 * Optional (NULL): a region of the program's that holds a buffer which cannot be registered,
+	 * because it is where the program has mapped the region's dma-buf.  Referenced as by
+	 * nic_local_acquire; writes: the region must grant that.
+	 */
+	struct nic_region *(*region_at)(struct nic_domain *domain, const void *addr, size_t len,
+					bool writes);
+	/*
 	 * Optional (the region's handle): the key with FI_MR_PROV_KEY.  Asked once, after
 	 * region_register.
 	 */
@@ -401,6 +446,8 @@ struct nic_ops {
 	 * NIC_DESC_MAX bytes.  -FI_EOPNOTSUPP: it has no one name there.
 	 */
 	int (*region_desc)(const struct nic_region *region, void *desc, size_t *size);
+	/* May be NULL, as ever ~0: the same of 4 bytes, for devices.  ~0, silent: it has no one name there. */
+	uint32_t (*region_lkey)(const struct nic_region *region);
 	/* Optional (software path, no parts). */
 	int (*region_info)(const struct nic_region *region, struct hmreg_region_info *info);
 	/* Optional (-FI_ENOSYS). */
@@ -431,6 +478,9 @@ struct nic_ops {
 	/* Optional (-FI_EOPNOTSUPP). kind: NIC_OP_ATOMIC, NIC_OP_FETCH, NIC_OP_COMPARE. */
 	int (*atomic_valid)(struct nic_domain *domain, enum nic_op kind, enum fi_datatype datatype,
 			    enum fi_op op, size_t *count, size_t *size);
+
+	/* Optional (xpu/'s ring): devices post to the NIC, and see its completions, themselves (nic_xpu.h). */
+	const struct nic_xpu_ops *xpu;
 
 	/* Text for an enum hmreg_error or the NIC's own code; constant string. */
 	const char *(*strerror)(int prov_errno);
@@ -477,6 +527,14 @@ static inline void nic_local_release(struct nic_region *region)
 {
 	if (region)
 		hm_key_release(&region->node);
+}
+
+/* Is it for the library's own use?  That is settled before anybody else sees it. */
+static inline bool nic_region_is_internal(const struct nic_region *region)
+{
+	/* C11 loads want no const */
+	return atomic_load_explicit((_Atomic uint32_t *)&region->state, memory_order_relaxed) &
+	       NIC_REGION_INTERNAL;
 }
 
 static inline struct nic_region *nic_region_of(struct hm_key_node *node)

@@ -254,7 +254,7 @@ ssize_t sw_post_recv(struct nic_ep *nic, const struct nic_recv *request)
 	ret = nic_match_post(nic, &ep->match, recv, &head);
 	pthread_mutex_unlock(&ep->rx_lock);
 	if (ret != 0) {
-		free(recv);
+		nic_posted_free(nic, recv);
 		return ret;
 	}
 	if (head) {
@@ -282,7 +282,7 @@ ssize_t sw_cancel(struct nic_ep *nic, void *context)
 
 void sw_msg_flush(struct sw_ep *ep)
 {
-	nic_match_drop_posted(&ep->match);
+	nic_match_drop_posted(&ep->ep, &ep->match);
 	hm_list_for_each_safe(link, &ep->match.unexpected)
 	{
 		struct sw_message *msg =

@@ -18,8 +18,8 @@
 #define SW_CAPS                                                                                    \
 	(FI_MSG | FI_RMA | FI_ATOMIC | FI_READ | FI_WRITE | FI_SEND | FI_RECV | FI_REMOTE_READ |   \
 	 FI_REMOTE_WRITE | FI_SOURCE | FI_DIRECTED_RECV | FI_RMA_EVENT | FI_FENCE |                \
-	 FI_LOCAL_COMM | FI_HMEM)
-#define SW_OPTIONAL_CAPS (FI_SOURCE | FI_DIRECTED_RECV | FI_RMA_EVENT | FI_FENCE | FI_HMEM)
+	 FI_LOCAL_COMM | FI_HMEM | FI_XPU)
+#define SW_OPTIONAL_CAPS (FI_SOURCE | FI_DIRECTED_RECV | FI_RMA_EVENT | FI_FENCE | FI_HMEM | FI_XPU)
 
 #define SW_VERBS_MODE (FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY)
 #define SW_STRICT_MODE                                                                             \
@@ -49,7 +49,7 @@ static const struct fid_nic nic_attr = { .fid = { .fclass = FI_CLASS_NIC },
 
 #define PROFILE(name, mode, kept, key_size)                                                        \
 	{                                                                                          \
-		.ops = &sw_nic_ops, .fabric_name = "hmreg-sw", .domain_name = name,                \
+		.ops = &sw_nic_ops, .fabric_name = SW_FABRIC_NAME, .domain_name = name,            \
 		.caps = SW_CAPS, .optional_caps = SW_OPTIONAL_CAPS, .mr_mode = (mode),             \
 		.mr_mode_kept = (kept), .ways = NIC_WAY_COPY, .addr_format = FI_SOCKADDR_IN,       \
 		.protocol = FI_PROTO_UNSPEC, .mr_key_size = (key_size),                            \
@@ -58,6 +58,7 @@ static const struct fid_nic nic_attr = { .fid = { .fclass = FI_CLASS_NIC },
 		.rx_size = 4096, .auth_key_size = HMREG_AUTH_KEY_MAX,                              \
 		.max_ep_auth_key = NIC_AV_KEYS_MAX, .ep_count = 64511, .cq_data_size = 8,          \
 		.nic = &nic_attr,                                                                  \
+		.local = NIC_LOCAL_PAYLOAD | NIC_LOCAL_ATOMICS | NIC_LOCAL_RECEIVES,               \
 		.msg_order = FI_ORDER_RAR | FI_ORDER_RAW | FI_ORDER_RAS | FI_ORDER_WAR |           \
 			     FI_ORDER_WAW | FI_ORDER_WAS | FI_ORDER_SAR | FI_ORDER_SAW |           \
 			     FI_ORDER_SAS | FI_ORDER_RMA_RAR | FI_ORDER_RMA_RAW |                  \
@@ -208,7 +209,8 @@ static int sw_region_register(struct nic_region *region, const struct nic_region
 {
 	if (req->dmabuf)
 		return take_dmabuf(region, req->dmabuf);
-	if (!(region->domain->mr_mode & FI_MR_ALLOCATED))
+	/* a local buffer that is not there is the operation's failure */
+	if (!(region->domain->mr_mode & FI_MR_ALLOCATED) || req->internal)
 		return 0;
 	return check_host_parts(region, req->iov, req->iov_count);
 }

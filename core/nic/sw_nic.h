@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What core/init.c needs of the software NIC. */
+/* What core/init.c and the plug-in need of the software NIC. */
 #ifndef SW_NIC_H
 #define SW_NIC_H
 
 #include "core/nic/nic.h"
+
+#define SW_FABRIC_NAME "hmreg-sw" /* of all its domains, and of nothing else */
 
 extern struct nic_ops sw_nic_ops;
 

@@ -16,7 +16,7 @@
  *   verbs_cause.c   errno of a registration -> cause, evidence, FI_E code and log line
  *   verbs_evidence.c  what /proc and /sys tell about memory, limits and dma-bufs
  *   verbs_kept.c    objects that the driver refused to end
- *   verbs_local.c   internal registration of buffers that come without a descriptor
+ *   verbs_local.c   dma-bufs of the program that buffers without a descriptor lie in
  *   verbs_ep.c ...  see verbs_ep.h
  *   verbs_nic.c     the ops table
  *
@@ -129,7 +129,7 @@ struct verbs_domain {
 	bool zero_based;		 /* FI_MR_VIRT_ADDR not agreed: peers address from 0 */
 	bool on_demand;			 /* FI_MR_ALLOCATED not agreed: pages by on-demand paging */
 	_Atomic bool gone;		 /* the device was removed or failed; set once */
-	_Atomic uint64_t parts;		 /* ibv_mr held for regions and local buffers */
+	_Atomic uint64_t parts;		 /* ibv_mr held for regions */
 	struct verbs_progress *progress; /* owned; NULL until the first endpoint is enabled */
 	pthread_mutex_t lock;		 /* protects eps, progress' start and end, addresses */
 	struct hm_list eps;		 /* verbs_ep, by their link */
@@ -268,6 +268,8 @@ int verbs_region_deregister(struct nic_region *region);
 int verbs_region_refresh(struct nic_region *region, const struct iovec *iov, size_t count);
 uint64_t verbs_region_key(const struct nic_region *region);
 int verbs_region_desc(const struct nic_region *region, void *desc, size_t *size);
+/* ~0: a region of several parts, or half closed. */
+uint32_t verbs_region_lkey(const struct nic_region *region);
 int verbs_region_info(const struct nic_region *region, struct hmreg_region_info *info);
 int verbs_region_part(const struct nic_region *region, size_t part, struct hmreg_verbs_part *out);
 
@@ -303,14 +305,8 @@ struct verbs_attempt {
 /* One log line with cause, evidence and remedy; the FI_E code to return. */
 int verbs_cause(const struct verbs_attempt *attempt, int err);
 
-/*
- * verbs_local.c: registration for one operation of a local buffer without a descriptor
- * (FI_MR_LOCAL not agreed).  writes: the NIC writes into it.  The range may be part of a dma-buf region
- * whose addresses the library knows (FI_MR_HMEM not agreed).  *mr is NULL where nothing has to be
- * undone.  -FI_EFAULT and others, with one log line.
- */
-int verbs_local_acquire(struct verbs_domain *domain, const void *addr, size_t len, bool writes,
-			struct ibv_sge *sge, struct ibv_mr **mr);
-void verbs_local_release(struct verbs_domain *domain, struct ibv_mr *mr);
+/* verbs_local.c: the slot of the ops table. */
+struct nic_region *verbs_region_at(struct nic_domain *domain, const void *addr, size_t len,
+				   bool writes);
 
 #endif

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/sysfs.h"
 #include "core/nic/verbs_device.h"
-#include "core/nic/verbs_sysfs.h"
 
 /* The structures point into it and to its strings. */
 struct nic_attr {
@@ -35,8 +35,8 @@ static void fill_device(struct nic_attr *out, const struct verbs_device *device)
 		.vendor_id = out->vendor_id,
 		.firmware = out->firmware,
 	};
-	if (verbs_sysfs_link(out->driver, sizeof(out->driver), "class/infiniband/%s/device/driver",
-			     device->name))
+	if (hm_sysfs_link(out->driver, sizeof(out->driver), "class/infiniband/%s/device/driver",
+			  device->name))
 		out->device.driver = out->driver;
 }
 

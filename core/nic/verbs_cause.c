@@ -13,8 +13,8 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "core/base/log.h"
 #include "core/base/range.h"
+#include "core/base/refusal.h"
 #include "core/nic/verbs.h"
 #include "core/nic/verbs_evidence.h"
 
@@ -376,67 +376,76 @@ static bool has_windows(struct look *look)
 
 static const struct row {
 	unsigned int calls;
-	int err;			  /* 0: any */
-	int code;			  /* FI_E, positive; 0: the errno */
+	int err;  /* 0: any */
+	int code; /* FI_E, positive; 0: the errno */
+	enum hmreg_cause cause;
 	bool (*finds)(struct look *look); /* is it this?  then writes text; NULL: it is */
 	const char *text;
 } rows[] = {
-	{ ANY, 0, FI_ENODEV, device_gone, NULL },
-	{ ANY, 0, FI_EIO, no_reason, NULL },
-	{ DEREG, EBUSY, FI_EBUSY, has_windows, NULL },
-	{ DEREG, EINVAL, FI_EBUSY, has_windows, NULL },
-	{ END, 0, 0, NULL, REFUSES STAYS },
+	{ ANY, 0, FI_ENODEV, HMREG_CAUSE_NIC_GONE, device_gone, NULL },
+	{ ANY, 0, FI_EIO, HMREG_CAUSE_NO_REASON, no_reason, NULL },
+	{ DEREG, EBUSY, FI_EBUSY, HMREG_CAUSE_NIC_BUSY, has_windows, NULL },
+	{ DEREG, EINVAL, FI_EBUSY, HMREG_CAUSE_NIC_BUSY, has_windows, NULL },
+	{ END, 0, 0, HMREG_CAUSE_NIC_BUSY, NULL, REFUSES STAYS },
 
-	{ ANY, EIO, FI_EIO, NULL, "the device does not answer: removed, reset, or failed" },
-	{ ANY, ENODEV, FI_ENODEV, NULL, "the device is not there any more" },
+	{ ANY, EIO, FI_EIO, HMREG_CAUSE_NIC_GONE, NULL,
+	  "the device does not answer: removed, reset, or failed" },
+	{ ANY, ENODEV, FI_ENODEV, HMREG_CAUSE_NIC_GONE, NULL, "the device is not there any more" },
 
-	{ PIN, ENOMEM, FI_ENOMEM, memlock, NULL },
-	{ REG, ENOMEM, FI_ENOSPC, table_full, NULL },
-	{ DMABUF, ENOMEM, FI_ENOMEM, no_room_for_dmabuf, NULL },
-	{ WINDOW, ENOMEM, FI_ENOSPC, windows_full, NULL },
-	{ WINDOW, ENOMEM, FI_ENOMEM, NULL,
+	{ PIN, ENOMEM, FI_ENOMEM, HMREG_CAUSE_MEMLOCK, memlock, NULL },
+	{ REG, ENOMEM, FI_ENOSPC, HMREG_CAUSE_REGIONS_FULL, table_full, NULL },
+	{ DMABUF, ENOMEM, FI_ENOMEM, HMREG_CAUSE_DMABUF_NO_ROOM, no_room_for_dmabuf, NULL },
+	{ WINDOW, ENOMEM, FI_ENOSPC, HMREG_CAUSE_REGIONS_FULL, windows_full, NULL },
+	{ WINDOW, ENOMEM, FI_ENOMEM, HMREG_CAUSE_NIC_KEYS, NULL,
 	  "out of memory, or the device has no memory windows left" },
-	{ ANY, ENOMEM, FI_ENOMEM, out_of_memory, NULL },
-	{ REG, ENOSPC, FI_ENOSPC, table_full, NULL },
-	{ DMABUF, ENOSPC, FI_ENOSPC, no_room_for_dmabuf, NULL },
-	{ HOST, ENOSPC, FI_ENOSPC, NULL, "the device has no keys or translation entries left" },
-	{ WINDOW, ENOSPC, FI_ENOSPC, windows_full, NULL },
-	{ WINDOW, ENOSPC, FI_ENOSPC, NULL, "the device has no memory windows left" },
-	{ REG | WINDOW, EAGAIN, FI_ENOSPC, NULL,
+	{ ANY, ENOMEM, FI_ENOMEM, HMREG_CAUSE_NIC_MEMORY, out_of_memory, NULL },
+	{ REG, ENOSPC, FI_ENOSPC, HMREG_CAUSE_REGIONS_FULL, table_full, NULL },
+	{ DMABUF, ENOSPC, FI_ENOSPC, HMREG_CAUSE_DMABUF_NO_ROOM, no_room_for_dmabuf, NULL },
+	{ HOST, ENOSPC, FI_ENOSPC, HMREG_CAUSE_NIC_KEYS, NULL,
+	  "the device has no keys or translation entries left" },
+	{ WINDOW, ENOSPC, FI_ENOSPC, HMREG_CAUSE_REGIONS_FULL, windows_full, NULL },
+	{ WINDOW, ENOSPC, FI_ENOSPC, HMREG_CAUSE_NIC_KEYS, NULL,
+	  "the device has no memory windows left" },
+	{ REG | WINDOW, EAGAIN, FI_ENOSPC, HMREG_CAUSE_CGROUP, NULL,
 	  "the control group's limit of RDMA objects (rdma.max) is reached" },
-	{ ANY, EMFILE, FI_EMFILE, too_many_files, NULL },
+	{ ANY, EMFILE, FI_EMFILE, HMREG_CAUSE_OPEN_FILES, too_many_files, NULL },
 
-	{ PIN, EPERM, FI_ENOMEM, may_not_pin, NULL },
-	{ REG, EPERM, FI_EPERM, NULL, "the kernel forbids it to this process" },
-	{ PIN | ADVISE, EFAULT, FI_EFAULT, not_mapped, NULL },
-	{ PIN | ADVISE, EFAULT, FI_EFAULT, of_device, NULL },
-	{ PIN | ADVISE, EFAULT, FI_EACCES, read_only, NULL },
-	{ PIN | ADVISE, EFAULT, FI_EFAULT, no_access, NULL },
-	{ PIN | ADVISE, EFAULT, FI_EFAULT, cannot_be_pinned, NULL },
-	{ HOST, EACCES, FI_EACCES, read_only, NULL },
-	{ DMABUF, EACCES, FI_EACCES, NULL,
+	{ PIN, EPERM, FI_ENOMEM, HMREG_CAUSE_MEMLOCK_ZERO, may_not_pin, NULL },
+	{ REG, EPERM, FI_EPERM, HMREG_CAUSE_FORBIDDEN, NULL,
+	  "the kernel forbids it to this process" },
+	{ PIN | ADVISE, EFAULT, FI_EFAULT, HMREG_CAUSE_MEMORY_UNMAPPED, not_mapped, NULL },
+	{ PIN | ADVISE, EFAULT, FI_EFAULT, HMREG_CAUSE_MEMORY_OF_DEVICE, of_device, NULL },
+	{ PIN | ADVISE, EFAULT, FI_EACCES, HMREG_CAUSE_MEMORY_READ_ONLY, read_only, NULL },
+	{ PIN | ADVISE, EFAULT, FI_EFAULT, HMREG_CAUSE_MEMORY_NO_ACCESS, no_access, NULL },
+	{ PIN | ADVISE, EFAULT, FI_EFAULT, HMREG_CAUSE_MEMORY_UNPINNABLE, cannot_be_pinned, NULL },
+	{ HOST, EACCES, FI_EACCES, HMREG_CAUSE_MEMORY_READ_ONLY, read_only, NULL },
+	{ DMABUF, EACCES, FI_EACCES, HMREG_CAUSE_DMABUF_RIGHTS, NULL,
 	  "the dma-buf does not grant these rights: its descriptor may be open for reading only" },
 
-	{ DMABUF, EBADF, FI_EBADF, no_file, NULL },
-	{ REG, EINVAL, FI_EINVAL, no_length, NULL },
-	{ REG, EINVAL, FI_EINVAL, too_long, NULL },
-	{ REG, EINVAL, FI_EINVAL, bad_access, NULL },
-	{ REG, EINVAL, FI_EINVAL, not_congruent, NULL },
-	{ DMABUF, EINVAL, FI_EINVAL, no_dmabuf, NULL },
-	{ DMABUF, EINVAL, FI_EINVAL, outside_dmabuf, NULL },
-	{ HOST, EINVAL, FI_EINVAL, NULL, "the device refuses this range or these rights" },
-	{ DMABUF, EOPNOTSUPP, FI_EOPNOTSUPP, no_dmabuf_support, NULL },
-	{ DMABUF, ENOSYS, FI_EOPNOTSUPP, no_dmabuf_support, NULL },
-	{ HOST, EOPNOTSUPP, FI_EOPNOTSUPP, no_such_access, NULL },
-	{ DMABUF, 0, 0, import_refused, NULL },
+	{ DMABUF, EBADF, FI_EBADF, HMREG_CAUSE_DMABUF_NO_FILE, no_file, NULL },
+	{ REG, EINVAL, FI_EINVAL, HMREG_CAUSE_RANGE_NONE, no_length, NULL },
+	{ REG, EINVAL, FI_EINVAL, HMREG_CAUSE_TOO_LONG, too_long, NULL },
+	{ REG, EINVAL, FI_EINVAL, HMREG_CAUSE_RIGHTS, bad_access, NULL },
+	{ REG, EINVAL, FI_EINVAL, HMREG_CAUSE_ALIGNMENT, not_congruent, NULL },
+	{ DMABUF, EINVAL, FI_EINVAL, HMREG_CAUSE_DMABUF_OTHER_FILE, no_dmabuf, NULL },
+	{ DMABUF, EINVAL, FI_EINVAL, HMREG_CAUSE_DMABUF_RANGE, outside_dmabuf, NULL },
+	{ HOST, EINVAL, FI_EINVAL, HMREG_CAUSE_RANGE_REFUSED, NULL,
+	  "the device refuses this range or these rights" },
+	{ DMABUF, EOPNOTSUPP, FI_EOPNOTSUPP, HMREG_CAUSE_DMABUF_UNSUPPORTED, no_dmabuf_support,
+	  NULL },
+	{ DMABUF, ENOSYS, FI_EOPNOTSUPP, HMREG_CAUSE_DMABUF_UNSUPPORTED, no_dmabuf_support, NULL },
+	{ HOST, EOPNOTSUPP, FI_EOPNOTSUPP, HMREG_CAUSE_RIGHTS, no_such_access, NULL },
+	{ DMABUF, 0, 0, HMREG_CAUSE_DMABUF_REFUSED, import_refused, NULL },
 
-	{ ADVISE, EOPNOTSUPP, FI_EOPNOTSUPP, NULL, "the device takes no advice about pages" },
-	{ REREG, EOPNOTSUPP, FI_ENOSYS, NULL,
+	{ ADVISE, EOPNOTSUPP, FI_EOPNOTSUPP, HMREG_CAUSE_RIGHTS, NULL,
+	  "the device takes no advice about pages" },
+	{ REREG, EOPNOTSUPP, FI_ENOSYS, HMREG_CAUSE_UNEXPLAINED, NULL,
 	  "the driver cannot give a region other pages: close it and register it anew" },
-	{ REREG, EBUSY, FI_EBUSY, NULL,
+	{ REREG, EBUSY, FI_EBUSY, HMREG_CAUSE_NIC_BUSY, NULL,
 	  "the driver does not while memory windows are bound to it: close its sub-MRs first" },
-	{ REREG, 0, 0, NULL, "the region may be unusable now: close it and register it anew" },
-	{ ANY, 0, 0, NULL, "no cause is known for this" },
+	{ REREG, 0, 0, HMREG_CAUSE_UNEXPLAINED, NULL,
+	  "the region may be unusable now: close it and register it anew" },
+	{ ANY, 0, 0, HMREG_CAUSE_UNEXPLAINED, NULL, "no cause is known for this" },
 };
 
 static const char *const call_names[] = {
@@ -446,7 +455,7 @@ static const char *const call_names[] = {
 	[VERBS_CALL_DEALLOC_MW] = "ibv_dealloc_mw",
 };
 
-static void log_cause(const struct look *look)
+static void log_cause(const struct look *look, enum hmreg_cause cause)
 {
 	const struct verbs_attempt *attempt = look->attempt;
 	char where[80] = "";
@@ -454,11 +463,11 @@ static void log_cause(const struct look *look)
 	if (attempt->fd >= 0)
 		snprintf(where, sizeof(where), ", dma-buf fd %d offset %" PRIu64, attempt->fd,
 			 attempt->offset);
-	HM_WARN(FI_LOG_MR,
-		"%s on %s, [%p, +%" PRIu64 ")%s, access 0x%" PRIx64 ": errno %d (%s): %s",
-		call_names[attempt->call], look->device->name, attempt->addr, attempt->len, where,
-		attempt->access, look->err, look->err > 0 ? fi_strerror(look->err) : "none",
-		look->text);
+	HM_REFUSE(FI_LOG_MR, cause,
+		  "%s on %s, [%p, +%" PRIu64 ")%s, access 0x%" PRIx64 ": errno %d (%s): %s",
+		  call_names[attempt->call], look->device->name, attempt->addr, attempt->len, where,
+		  attempt->access, look->err, look->err > 0 ? fi_strerror(look->err) : "none",
+		  look->text);
 }
 
 int verbs_cause(const struct verbs_attempt *attempt, int err)
@@ -475,6 +484,6 @@ int verbs_cause(const struct verbs_attempt *attempt, int err)
 			continue;
 		break;
 	}
-	log_cause(&look);
+	log_cause(&look, row->cause);
 	return row->code ? -row->code : -err;
 }

@@ -2,7 +2,7 @@
 /*
  * The connections that this side opens, and the progress thread's work on connections.
  *
- *   NEW        an operation found no connection; the progress thread is to begin
+ *   NEW        an operation found no connection; the progress thread is to begin, at once or after a pause
  *   ADDRESS    the address is being resolved
  *   ROUTE      the way there is being resolved
  *   REQUESTED  the peer was asked
@@ -50,6 +50,13 @@ bool verbs_device_gone(struct verbs_ep *ep)
 	return atomic_load(&ep->vd->gone);
 }
 
+/* Under the lock. */
+static bool tries_again(const struct verbs_peer *peer, enum failure failure)
+{
+	return failure == MAY_PASS && peer->attempts < VERBS_ATTEMPTS &&
+	       verbs_now_ms() < peer->until;
+}
+
 /* The peer cannot be reached: another attempt, or the end of all that waits.  No lock held. */
 static void give_up(struct verbs_conn *conn, enum failure failure, const char *why)
 {
@@ -62,7 +69,7 @@ static void give_up(struct verbs_conn *conn, enum failure failure, const char *w
 	pthread_mutex_lock(&ep->lock);
 	if (conn->state != VERBS_CONN_DEAD) {
 		verbs_conn_bury(conn);
-		if (failure == MAY_PASS && peer->attempts < VERBS_ATTEMPTS) {
+		if (tries_again(peer, failure)) {
 			verbs_conn_open(ep, peer);
 		} else {
 			HM_INFO(FI_LOG_EP_CTRL, "no connection to peer 0x%lx: %s",
@@ -101,6 +108,39 @@ static const char *complaint(const char *call)
 	return text;
 }
 
+/* A call of the connection manager's failed: by what this side lacks, or on the way to the peer. */
+static void call_failed(struct verbs_conn *conn, const char *call)
+{
+	switch (errno) {
+	case ENOMEM:
+	case ENOBUFS:
+	case EMFILE:
+	case ENFILE:
+	case EADDRINUSE:
+	case EADDRNOTAVAIL: /* no port is free */
+		give_up(conn, OURS, complaint(call));
+		break;
+	default:
+		give_up(conn, MAY_PASS, strerror(errno));
+		break;
+	}
+}
+
+/*
+ * The request, or the answer, may be lost, which the connection manager would mend too late.  So a peer is asked twice
+ * before it is taken for dead.  The time begins here: what many connections at once wait for this thread is not theirs.
+ */
+static void set_times(struct verbs_conn *conn)
+{
+	uint64_t now = verbs_now_ms(), time = 2 * (uint64_t)verbs_retry_ms();
+
+	conn->deadline = now + time;
+	pthread_mutex_lock(&conn->ep->lock);
+	if (conn->peer->attempts == 1)
+		conn->peer->until = now + time + time / 2;
+	pthread_mutex_unlock(&conn->ep->lock);
+}
+
 /* All by the progress thread: nobody else touches a connection in these states. */
 static void begin(struct verbs_conn *conn)
 {
@@ -108,6 +148,7 @@ static void begin(struct verbs_conn *conn)
 	struct sockaddr_storage to, from = ep->name;
 	socklen_t len;
 
+	set_times(conn);
 	set_state(conn, VERBS_CONN_ADDRESS);
 	if (from.ss_family == AF_INET)
 		((struct sockaddr_in *)&from)->sin_port = 0;
@@ -119,7 +160,7 @@ static void begin(struct verbs_conn *conn)
 		give_up(conn, OURS, complaint("rdma_create_id"));
 	else if (cm.resolve_addr(conn->id, (struct sockaddr *)&from, (struct sockaddr *)&to,
 				 (int)verbs_retry_ms()) != 0)
-		give_up(conn, NOT_THERE, strerror(errno));
+		call_failed(conn, "rdma_resolve_addr");
 }
 
 static void on_address(struct verbs_conn *conn)
@@ -132,7 +173,7 @@ static void on_address(struct verbs_conn *conn)
 	}
 	set_state(conn, VERBS_CONN_ROUTE);
 	if (cm.resolve_route(conn->id, (int)verbs_retry_ms()) != 0)
-		give_up(conn, NOT_THERE, strerror(errno));
+		call_failed(conn, "rdma_resolve_route");
 }
 
 static void say_hello(const struct verbs_ep *ep, enum verbs_lane lane, struct verbs_hello *hello)
@@ -182,7 +223,7 @@ static void on_route(struct verbs_conn *conn)
 	param.qp_num = conn->qp->qp_num;
 	set_state(conn, VERBS_CONN_REQUESTED);
 	if (cm.connect(conn->id, &param) != 0)
-		give_up(conn, NOT_THERE, strerror(errno));
+		call_failed(conn, "rdma_connect");
 }
 
 static bool valid_welcome(const struct verbs_cm_event *event, struct verbs_welcome *welcome)
@@ -277,9 +318,7 @@ static void on_active_event(struct verbs_conn *conn, enum verbs_conn_state state
 	case RDMA_CM_EVENT_CONNECT_ERROR:
 	case RDMA_CM_EVENT_UNREACHABLE:
 		if (state < VERBS_CONN_READY)
-			give_up(conn,
-				event->type == RDMA_CM_EVENT_CONNECT_ERROR ? MAY_PASS : NOT_THERE,
-				cm.event_str(event->type));
+			give_up(conn, MAY_PASS, cm.event_str(event->type));
 		else
 			on_disconnected(conn);
 		break;
@@ -395,8 +434,8 @@ static struct verbs_conn *next_beginning(struct verbs_ep *ep, bool *late)
 	{
 		struct verbs_conn *conn = hm_list_entry(link, struct verbs_conn, link);
 
-		*late = now > conn->deadline;
-		if (conn->state == VERBS_CONN_NEW || *late) {
+		*late = conn->state != VERBS_CONN_NEW && now > conn->deadline;
+		if ((conn->state == VERBS_CONN_NEW && now >= conn->start) || *late) {
 			found = conn;
 			break;
 		}
@@ -467,15 +506,19 @@ static void beat(struct verbs_ep *ep)
 bool verbs_conn_work(struct verbs_ep *ep, bool heartbeat)
 {
 	struct verbs_conn *conn;
-	bool late;
+	bool late, listened = false;
 
 	look_at_device(ep);
 	destroy_dead(ep);
 	while ((conn = next_beginning(ep, &late))) {
-		if (late)
-			give_up(conn, NOT_THERE, "it does not answer");
-		else
+		if (!late) {
 			begin(conn);
+		} else if (!listened) { /* who is slow may be this thread: the answer may be here */
+			verbs_conn_events(ep);
+			listened = true;
+		} else {
+			give_up(conn, MAY_PASS, "it does not answer");
+		}
 	}
 	if (heartbeat)
 		beat(ep);

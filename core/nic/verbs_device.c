@@ -19,6 +19,7 @@
 
 #include "core/base/log.h"
 #include "core/base/params.h"
+#include "core/base/sysfs.h"
 #include "core/nic/verbs_indirect.h"
 #include "core/nic/verbs_sysfs.h"
 
@@ -116,8 +117,8 @@ static bool can_prefetch(struct ibv_pd *pd, void *page, size_t len)
  */
 static bool may_relax(const struct verbs_device *device)
 {
-	return !verbs_sysfs_exists("class/infiniband/%s", device->name) ||
-	       verbs_sysfs_exists("class/infiniband/%s/device", device->name);
+	return !hm_sysfs_exists("class/infiniband/%s", device->name) ||
+	       hm_sysfs_exists("class/infiniband/%s/device", device->name);
 }
 
 static void try_regions(struct verbs_device *device, struct ibv_pd *pd, void *page, size_t len)
@@ -211,18 +212,20 @@ static void cannot_open(const struct verbs_device *device, int err)
 
 	if (err == EACCES || err == EPERM)
 		verbs_missing_add(
-			device->name, 0, -FI_EACCES,
+			device->name, 0, -FI_EACCES, HMREG_CAUSE_NIC_PERMISSION,
 			"%s: no permission to open /dev/infiniband/%s: the file's mode, or "
 			"the control group's list of devices, must let this user in",
 			device->name, file);
 	else if (err == ENOENT || err == ENXIO || err == ENODEV)
 		verbs_missing_add(
-			device->name, 0, -FI_ENODEV,
+			device->name, 0, -FI_ENODEV, HMREG_CAUSE_NIC_FILE,
 			"%s: there is no /dev/infiniband/%s (%s): is the module ib_uverbs "
 			"loaded, and is the file there in this container?",
 			device->name, file, strerror(err));
 	else
 		verbs_missing_add(device->name, 0, -FI_ENODEV,
+				  err == EMFILE || err == ENFILE ? HMREG_CAUSE_NIC_FILES
+								 : HMREG_CAUSE_NIC_NO_ANSWER,
 				  "%s: /dev/infiniband/%s cannot be opened: %s", device->name, file,
 				  strerror(err));
 }
@@ -232,8 +235,9 @@ static bool is_wanted(const struct verbs_device *device)
 {
 	if (hm_list_selects(hm_param_str(HM_PARAM_VERBS_DEVICES), device->name))
 		return true;
-	verbs_missing_add(device->name, 0, -FI_ENODEV, "%s is left out by HMREG_VERBS_DEVICES=%s",
-			  device->name, hm_param_str(HM_PARAM_VERBS_DEVICES));
+	verbs_missing_add(device->name, 0, -FI_ENODEV, HMREG_CAUSE_NIC_LEFT_OUT,
+			  "%s is left out by HMREG_VERBS_DEVICES=%s", device->name,
+			  hm_param_str(HM_PARAM_VERBS_DEVICES));
 	return false;
 }
 
@@ -278,11 +282,12 @@ static int look_at(struct verbs_device *device)
 	}
 	err = device->asked ? 0 : ask(device, context);
 	if (err) {
-		verbs_missing_add(device->name, 0, -FI_ENODEV, "%s does not say what it can do: %s",
-				  device->name, strerror(err));
+		verbs_missing_add(device->name, 0, -FI_ENODEV, HMREG_CAUSE_NIC_NO_ANSWER,
+				  "%s does not say what it can do: %s", device->name,
+				  strerror(err));
 	} else {
 		if (!device->asked)
-			verbs_path_describe(verbs_sysfs_root, device->name, device->pci,
+			verbs_path_describe(hm_sysfs_root(), device->name, device->pci,
 					    sizeof(device->pci), device->path,
 					    sizeof(device->path));
 		device->asked = true;

@@ -64,8 +64,8 @@ void verbs_missing_renew(const char *device);
  * number 0: all ports of the device.  ret: what verbs_port_missing returns, after it has logged the
  * text; the text is logged at level info at once, where it is not what was said before.
  */
-void verbs_missing_add(const char *device, unsigned number, int ret, const char *fmt, ...)
-	__attribute__((format(printf, 4, 5)));
+void verbs_missing_add(const char *device, unsigned number, int ret, enum hmreg_cause cause,
+		       const char *fmt, ...) __attribute__((format(printf, 5, 6)));
 
 /* For tests that count memory: entries so far, which stay for the process's life. */
 size_t verbs_missing_kept(void);

@@ -11,7 +11,7 @@
 #include <fcntl.h>
 #include <string.h>
 
-#include "core/base/log.h"
+#include "core/base/refusal.h"
 #include "core/nic/verbs_ep.h"
 #include "core/nic/verbs_indirect.h"
 #include "core/nic/verbs_sysfs.h"
@@ -37,11 +37,16 @@ static int open_own_context(struct verbs_domain *vd)
 	vd->context = open_context(vd);
 	if (!vd->context) {
 		err = verbs_file_error(file, errno ? errno : ENODEV);
-		HM_WARN(FI_LOG_DOMAIN, "%s: /dev/infiniband/%s cannot be opened: %s%s",
-			vd->device->name, file, strerror(err),
-			err == EACCES || err == EPERM	 ? "; this user may not use it"
-			: err == EMFILE || err == ENFILE ? "; too many files are open (ulimit -n)"
-							 : "; the device may have been removed");
+		HM_REFUSE(FI_LOG_DOMAIN,
+			  err == EACCES || err == EPERM	   ? HMREG_CAUSE_NIC_PERMISSION
+			  : err == EMFILE || err == ENFILE ? HMREG_CAUSE_NIC_FILES
+			  : err == ENOENT		   ? HMREG_CAUSE_NIC_FILE
+							   : HMREG_CAUSE_NIC_GONE,
+			  "%s: /dev/infiniband/%s cannot be opened: %s%s", vd->device->name, file,
+			  strerror(err),
+			  err == EACCES || err == EPERM	   ? "; this user may not use it"
+			  : err == EMFILE || err == ENFILE ? "; too many files are open (ulimit -n)"
+							   : "; the device may have been removed");
 		return err == EPERM ? -FI_EACCES : err == ENOENT ? -FI_ENODEV : -err;
 	}
 	vd->owns_context = true;
@@ -95,9 +100,9 @@ static int alloc_own_pd(struct verbs_domain *vd)
 		return 0;
 	}
 	err = errno ? errno : ENOMEM;
-	HM_WARN(FI_LOG_DOMAIN, "%s gives no protection domain: %s%s", vd->device->name,
-		strerror(err),
-		err == ENOMEM ? "; its table of them may be full, or kernel memory short" : "");
+	HM_REFUSE(FI_LOG_DOMAIN, HMREG_CAUSE_NIC_PD, "%s gives no protection domain: %s%s",
+		  vd->device->name, strerror(err),
+		  err == ENOMEM ? "; its table of them may be full, or kernel memory short" : "");
 	return -err;
 }
 

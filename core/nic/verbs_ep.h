@@ -163,10 +163,9 @@ struct verbs_slot {
 
 /* A piece of local memory. */
 struct verbs_seg {
-	uint64_t addr, len; /* addr as the application has it with desc, else as the NIC has */
-	uint64_t desc;	    /* handle of the region, looked up at each posting; 0: lkey */
-	uint32_t lkey;
-	struct ibv_mr *mr; /* a registration for this operation alone, owned; or NULL */
+	uint64_t addr, len;
+	uint64_t desc; /* handle of the program's region, looked up at each posting; 0: none */
+	struct nic_hold hold; /* owned; a registration of the library's own, with region NULL: none */
 };
 
 /* One request of the application (or a control frame) until its completion is in the queue. */
@@ -234,11 +233,11 @@ struct verbs_conn {
 	enum verbs_lane lane;
 	enum verbs_conn_state state;
 	enum verbs_break broken;
-	struct rdma_cm_id *id; /* owned */
-	struct ibv_qp *qp;     /* owned */
-	uint32_t used;	       /* send work requests on qp not completed */
-	uint32_t atomics;      /* of these */
-	uint64_t deadline;     /* to be READY by then, verbs_now_ms */
+	struct rdma_cm_id *id;	  /* owned */
+	struct ibv_qp *qp;	  /* owned */
+	uint32_t used;		  /* send work requests on qp not completed */
+	uint32_t atomics;	  /* of these */
+	uint64_t start, deadline; /* not to be begun before; to be READY by then; verbs_now_ms */
 	/* verbs_alive.c; passive ones */
 	struct hm_list probing; /* in verbs_ep.probing: an empty message is on its way */
 	uint64_t probe;		/* its wr_id */
@@ -259,6 +258,7 @@ struct verbs_peer {
 	uint64_t next_frame;  /* number of the next frame to it */
 	uint64_t cut; /* the last message that it has got a part of and will get no more; 0: none */
 	uint32_t attempts;	   /* connection attempts since the last success */
+	uint64_t until;		   /* none is begun after that, verbs_now_ms */
 	struct hm_list control;	   /* frames of our own, not posted; ahead of waiting */
 	struct hm_list waiting;	   /* ops not (wholly) posted, in order */
 	struct hm_list posted;	   /* ops wholly posted, not completed, in order */
@@ -386,7 +386,7 @@ struct verbs_peer *verbs_peer_get(struct verbs_ep *ep, uint64_t handle);
 void verbs_peer_pump(struct verbs_ep *ep, struct verbs_peer *peer);
 /*
  * Queue a control frame, in its lane (ALIVE: among messages); frame->length bytes of payload, at most
- * VERBS_FRAME.  -FI_EAGAIN: no slot for the payload, or no memory.
+ * VERBS_FRAME (none: NULL).  -FI_EAGAIN: no slot for the payload, or no memory.
  */
 int verbs_control_send(struct verbs_ep *ep, uint64_t peer, const struct verbs_frame *frame,
 		       const void *payload);

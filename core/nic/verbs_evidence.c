@@ -260,7 +260,8 @@ void verbs_evidence_memory(uint64_t addr, uint64_t len, bool write,
 	lines_close(&lines);
 	if (memory->kind == VERBS_MEMORY_UNMAPPED)
 		memory->name[0] = '\0';
-	if (memory->kind == VERBS_MEMORY_FINE && flagged_device(addr))
+	if ((memory->kind == VERBS_MEMORY_FINE || memory->kind == VERBS_MEMORY_READ_ONLY) &&
+	    flagged_device(memory->address))
 		memory->kind = VERBS_MEMORY_DEVICE;
 }
 

@@ -10,7 +10,8 @@
 
 #include "core/base/dl.h"
 #include "core/base/log.h"
-#include "core/nic/verbs_sysfs.h"
+#include "core/base/refusal.h"
+#include "core/base/sysfs.h"
 
 struct verbs_lib verbs;
 struct cm_lib cm;
@@ -59,8 +60,8 @@ static int gid_from_table(struct ibv_context *context, uint32_t port, uint32_t i
 	entry->gid_index = index;
 	entry->port_num = port;
 	entry->gid_type = IBV_GID_TYPE_IB;
-	if (!verbs_sysfs_read(text, sizeof(text), "class/infiniband/%s/ports/%u/gid_attrs/types/%u",
-			      device, port, index))
+	if (!hm_sysfs_read(text, sizeof(text), "class/infiniband/%s/ports/%u/gid_attrs/types/%u",
+			   device, port, index))
 		return 0;
 	if (strcmp(text, "RoCE v2") == 0)
 		entry->gid_type = IBV_GID_TYPE_ROCE_V2;
@@ -102,6 +103,8 @@ static void load(void)
 
 	if (!rdmacm) {
 		HM_INFO(FI_LOG_CORE, "no RDMA devices are looked for: %s", reason);
+		hm_refusal_note(HMREG_CAUSE_NIC_LIBRARY, "no RDMA devices are looked for: %s",
+				reason);
 		if (ibverbs)
 			hm_dl_close(ibverbs, verbs_symbols, count_of(verbs_symbols));
 		load_result = -FI_ENOSYS;

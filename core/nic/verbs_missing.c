@@ -6,8 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/base/log.h"
 #include "core/base/params.h"
+#include "core/base/refusal.h"
+#include "core/base/sysfs.h"
 #include "core/nic/verbs_device.h"
 #include "core/nic/verbs_sysfs.h"
 
@@ -18,6 +19,7 @@ struct missing {
 	char device[VERBS_NAME];
 	unsigned number;
 	int ret;
+	enum hmreg_cause cause;
 	bool holds; /* still true when the device was looked at last */
 	char why[384];
 };
@@ -72,7 +74,8 @@ void verbs_missing_renew(const char *device)
 	pthread_mutex_unlock(&missing_lock);
 }
 
-void verbs_missing_add(const char *device, unsigned number, int ret, const char *fmt, ...)
+void verbs_missing_add(const char *device, unsigned number, int ret, enum hmreg_cause cause,
+		       const char *fmt, ...)
 {
 	char why[sizeof(first->why)];
 	struct missing *entry;
@@ -87,10 +90,12 @@ void verbs_missing_add(const char *device, unsigned number, int ret, const char 
 	if (entry) {
 		news = strcmp(entry->why, why) != 0;
 		entry->ret = ret;
+		entry->cause = cause;
 		entry->holds = true;
 		memcpy(entry->why, why, sizeof(why));
 	}
 	pthread_mutex_unlock(&missing_lock);
+	hm_refusal_note(cause, "%s", why);
 	if (news)
 		HM_INFO(FI_LOG_CORE, "not listed: %s", why);
 }
@@ -99,6 +104,7 @@ void verbs_missing_add(const char *device, unsigned number, int ret, const char 
 static int explain_missing(const char *device, unsigned number)
 {
 	char why[sizeof(first->why)] = "";
+	enum hmreg_cause cause = HMREG_CAUSE_NONE;
 	int ret = 0;
 
 	pthread_mutex_lock(&missing_lock);
@@ -108,10 +114,11 @@ static int explain_missing(const char *device, unsigned number)
 			continue;
 		memcpy(why, entry->why, sizeof(why));
 		ret = entry->ret;
+		cause = entry->cause;
 	}
 	pthread_mutex_unlock(&missing_lock);
 	if (ret)
-		HM_WARN(FI_LOG_CORE, "%s", why);
+		HM_REFUSE(FI_LOG_CORE, cause, "%s", why);
 	return ret;
 }
 
@@ -157,8 +164,7 @@ static void find_file(const char *name, char file[VERBS_NAME])
 
 	for (unsigned i = 0; i < FILES_MAX; i++) {
 		snprintf(file, VERBS_NAME, "uverbs%u", i);
-		if (verbs_sysfs_read(found, sizeof(found), "class/infiniband_verbs/%s/ibdev",
-				     file) &&
+		if (hm_sysfs_read(found, sizeof(found), "class/infiniband_verbs/%s/ibdev", file) &&
 		    strcmp(found, name) == 0)
 			return;
 	}
@@ -172,30 +178,32 @@ static int explain_unlisted(const char *name)
 
 	find_file(name, file);
 	if (verbs_lib_load())
-		HM_WARN(FI_LOG_CORE,
+		HM_REFUSE(
+			FI_LOG_CORE, HMREG_CAUSE_NIC_LIBRARY,
 			"%s: the kernel has this device, but libibverbs.so.1 or librdmacm.so.1 is "
 			"not installed, or too old: install rdma-core's libraries",
 			name);
-	else if (!verbs_sysfs_exists("class/infiniband_verbs"))
-		HM_WARN(FI_LOG_CORE,
+	else if (!hm_sysfs_exists("class/infiniband_verbs"))
+		HM_REFUSE(
+			FI_LOG_CORE, HMREG_CAUSE_NIC_MODULE,
 			"%s: the kernel has this device, but gives no access to it from programs: "
 			"load its module ib_uverbs",
 			name);
 	else if (*file && !verbs_file_exists(file))
-		HM_WARN(FI_LOG_CORE,
-			"%s: there is no /dev/infiniband/%s here: has udev made it, and has this "
-			"container been given it?",
-			name, file);
+		HM_REFUSE(FI_LOG_CORE, HMREG_CAUSE_NIC_FILE,
+			  "%s: there is no /dev/infiniband/%s here: has udev made it, and has this "
+			  "container been given it?",
+			  name, file);
 	else if (shown_now(name))
-		HM_WARN(FI_LOG_CORE,
-			"%s appeared after this process had found its RDMA devices: start the "
-			"program again",
-			name);
+		HM_REFUSE(FI_LOG_CORE, HMREG_CAUSE_NIC_LATE,
+			  "%s appeared after this process had found its RDMA devices: start the "
+			  "program again",
+			  name);
 	else
-		HM_WARN(FI_LOG_CORE,
-			"%s: the kernel has this device, but libibverbs has no provider for it: "
-			"install rdma-core's provider libraries (Debian: ibverbs-providers)",
-			name);
+		HM_REFUSE(FI_LOG_CORE, HMREG_CAUSE_NIC_PROVIDER,
+			  "%s: the kernel has this device, but libibverbs has no provider for it: "
+			  "install rdma-core's provider libraries (Debian: ibverbs-providers)",
+			  name);
 	return -FI_ENODEV;
 }
 
@@ -237,10 +245,11 @@ int verbs_port_missing(const char *domain_name)
 	if (ret)
 		return ret;
 	if (verbs_device_listed(device)) {
-		HM_WARN(FI_LOG_CORE, "%s has no port %u", device, number);
+		HM_REFUSE(FI_LOG_CORE, HMREG_CAUSE_NIC_NO_PORT, "%s has no port %u", device,
+			  number);
 		return -FI_ENODEV;
 	}
-	if (verbs_sysfs_exists("class/infiniband/%s", device))
+	if (hm_sysfs_exists("class/infiniband/%s", device))
 		return explain_unlisted(device);
 	return -FI_ENODATA;
 }

@@ -66,7 +66,7 @@ static bool is_bindable(const struct verbs_domain *domain, const struct nic_regi
 {
 	uint64_t can = domain->device->can;
 
-	return (can & HMREG_CAN_WINDOWS) && !(flags & VERBS_REGION_ON_DEMAND) &&
+	return (can & HMREG_CAN_WINDOWS) && !req->internal && !(flags & VERBS_REGION_ON_DEMAND) &&
 	       (!req->dmabuf || (can & HMREG_CAN_DMABUF_WINDOWS)) &&
 	       (access_of(domain, req->access) & IBV_ACCESS_LOCAL_WRITE);
 }
@@ -79,7 +79,8 @@ static uint32_t region_flags(const struct verbs_domain *domain,
 
 	if (req->dmabuf)
 		flags |= VERBS_REGION_DMABUF; /* its exporter tells the driver when pages move */
-	else if (domain->on_demand && !req->peer_memory) /* which has no pages to be asked for */
+	else if (domain->on_demand && !req->peer_memory &&
+		 !req->internal) /* peer memory has no pages to be asked for */
 		flags |= VERBS_REGION_ON_DEMAND;
 	if (is_bindable(domain, req, flags))
 		flags |= VERBS_REGION_BINDABLE;
@@ -193,8 +194,11 @@ int verbs_region_register(struct nic_region *region, const struct nic_region_req
 	struct verbs_domain *domain = verbs_domain_of(region->domain);
 	struct verbs_region *mine = verbs_region_of(region);
 	struct verbs_source source = { .domain = domain, .fd = -1 };
-	int ret = verbs_region_check(domain);
+	int ret;
 
+	if (req->internal && atomic_load(&domain->gone))
+		return -FI_ENODEV;
+	ret = verbs_region_check(domain);
 	if (ret != 0)
 		return ret;
 	if (req->dmabuf) {
@@ -216,7 +220,7 @@ int verbs_region_register(struct nic_region *region, const struct nic_region_req
 	}
 	if (ret != 0)
 		return ret;
-	if (req->dmabuf && req->dmabuf->base_addr)
+	if (req->dmabuf && req->dmabuf->base_addr && !req->internal)
 		verbs_local_offer(domain, mine);
 	prepare_for_subs(region, req);
 	count_again(region, 1);
@@ -233,6 +237,10 @@ int verbs_region_deregister(struct nic_region *region)
 
 	if (verbs_inherited(domain))
 		return 0;
+	if (nic_region_is_internal(region)) {
+		verbs_region_abandon(&source, mine);
+		return 0;
+	}
 	source.fd = mine->flags & VERBS_REGION_DMABUF ? VERBS_FD_GONE : -1;
 	if (mine->flags & VERBS_REGION_WINDOW) {
 		source.fd = -1;
@@ -350,6 +358,14 @@ int verbs_region_desc(const struct nic_region *region, void *desc, size_t *size)
 	*size = sizeof(part->mr->lkey);
 	memcpy(desc, &part->mr->lkey, *size);
 	return 0;
+}
+
+uint32_t verbs_region_lkey(const struct nic_region *region)
+{
+	const struct verbs_region *mine = verbs_region_of(region);
+	const struct verbs_part *part = mine->parts ? &mine->parts->part[0] : &mine->one;
+
+	return part->mr && (!mine->parts || mine->parts->count == 1) ? part->mr->lkey : UINT32_MAX;
 }
 
 /* ---- refresh ---- */

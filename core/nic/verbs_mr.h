@@ -43,6 +43,12 @@ int verbs_parts_register(struct nic_region *region, const struct verbs_source *s
  */
 int verbs_parts_deregister(const struct verbs_source *source, struct verbs_parts *parts);
 
+/*
+ * End a region that no program knows of, and that has no key: what the driver refuses to end now, with one
+ * log line, ends with the domain.
+ */
+void verbs_region_abandon(const struct verbs_source *source, struct verbs_region *mine);
+
 /* The part of a region that holds the byte at addr, or NULL. */
 const struct verbs_part *verbs_part_at(const struct nic_region *region, uint64_t addr);
 

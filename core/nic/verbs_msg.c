@@ -250,7 +250,7 @@ ssize_t verbs_post_recv(struct nic_ep *nic, const struct nic_recv *request)
 		verbs_msg_retry(ep);
 	pthread_mutex_unlock(&ep->lock);
 	if (ret != 0)
-		free(recv);
+		nic_posted_free(nic, recv);
 	return ret;
 }
 
@@ -293,7 +293,7 @@ static void drop_message(struct verbs_ep *ep, struct verbs_message *msg)
 {
 	if (msg->recv && ep->ep.rx_cq)
 		nic_cq_unreserve(ep->ep.rx_cq);
-	free(msg->recv);
+	nic_posted_free(&ep->ep, msg->recv);
 	verbs_message_free(msg);
 }
 
@@ -320,7 +320,7 @@ void verbs_msg_destroy(struct verbs_ep *ep)
 	}
 	hm_list_for_each_safe(link, &m->answers)
 		verbs_message_drop_answer(m, verbs_message_of(link));
-	nic_match_drop_posted(&m->match);
+	nic_match_drop_posted(&ep->ep, &m->match);
 	ep->msg = NULL;
 	free(m);
 }

@@ -46,16 +46,16 @@ static struct verbs_slot *take_slot(struct verbs_ep *ep, size_t spared)
 	return slot;
 }
 
-static void release_segs(struct verbs_ep *ep, struct verbs_seg *seg, uint32_t count)
+static void end_holds(struct verbs_ep *ep, struct verbs_seg *seg, uint32_t count)
 {
 	for (uint32_t i = 0; i < count; i++)
-		if (seg[i].mr)
-			verbs_local_release(ep->vd, seg[i].mr);
+		if (seg[i].hold.region)
+			ep->ep.domain->hold_end(ep->ep.domain, &seg[i].hold);
 }
 
 static void free_op(struct verbs_ep *ep, struct verbs_op *op)
 {
-	release_segs(ep, op->local, op->local_count);
+	end_holds(ep, op->local, op->local_count);
 	if (op->slot) {
 		hm_list_add_tail(&ep->free_slots, &op->slot->link);
 		ep->slots_free++;
@@ -192,7 +192,7 @@ struct intake {
 	enum hmreg_error why; /* it fails at once */
 };
 
-/* Small payload without a region is cheaper copied than registered. */
+/* Small payload without a region is cheaper copied than registered (nic_port.local_copied). */
 static bool is_copied(const struct nic_wr *wr)
 {
 	if (wr->op != NIC_OP_SEND && wr->op != NIC_OP_WRITE)
@@ -222,42 +222,21 @@ static enum hmreg_error copy_in(const struct verbs_ep *ep, char *to, const struc
 	return why;
 }
 
-/* A segment as the NIC is to see it.  writes: the NIC does. */
-static int take_seg(struct verbs_ep *ep, const struct nic_seg *from, bool writes,
-		    struct verbs_seg *to)
-{
-	struct ibv_sge sge;
-	int ret;
-
-	*to = (struct verbs_seg){ .addr = (uintptr_t)from->addr, .len = from->len };
-	if (from->region)
-		to->desc = hm_key_handle(&from->region->node);
-	if (from->region || from->len == 0)
-		return 0;
-	ret = verbs_local_acquire(ep->vd, from->addr, from->len, writes, &sge, &to->mr);
-	if (ret != 0)
-		return ret;
-	to->addr = sge.addr;
-	to->lkey = sge.lkey;
-	return 0;
-}
-
-static int take_segs(struct verbs_ep *ep, const struct nic_wr *wr, struct intake *in)
+/* Segments as the NIC is to see them.  Holds stay the caller's until the operation is accepted. */
+static void take_segs(const struct verbs_ep *ep, const struct nic_wr *wr, struct intake *in)
 {
 	for (uint32_t i = 0; i < wr->local_count; i++) {
-		int ret = take_seg(ep, &wr->local[i], wr->op == NIC_OP_READ, &in->seg[in->count]);
+		const struct nic_seg *from = &wr->local[i];
+		struct verbs_seg *to = &in->seg[in->count++];
 
-		if (ret != 0) {
-			release_segs(ep, in->seg, in->count);
-			in->count = 0;
-			if (ret != -FI_EFAULT)
-				return ret;
-			in->why = HMREG_FAULT;
-			return 0;
-		}
-		in->count++;
+		*to = (struct verbs_seg){ .addr = (uintptr_t)from->addr, .len = from->len };
+		if (from->hold)
+			to->hold = *from->hold;
+		else if (from->region)
+			to->desc = hm_key_handle(&from->region->node);
+		else if (from->len > 0) /* which could not be registered */
+			in->why = atomic_load(&ep->vd->gone) ? HMREG_DEVICE_GONE : HMREG_FAULT;
 	}
-	return 0;
 }
 
 /* Operands are taken now; segments are where the result goes, addressed by the processor. */
@@ -277,7 +256,7 @@ static void take_atomic(const struct verbs_ep *ep, const struct nic_wr *wr, stru
 		in->seg[in->count++] = (struct verbs_seg){
 			.addr = (uintptr_t)from->addr,
 			.len = from->len,
-			.desc = from->region ? hm_key_handle(&from->region->node) : 0
+			.desc = from->region && !from->hold ? hm_key_handle(&from->region->node) : 0
 		};
 	}
 }
@@ -295,13 +274,17 @@ static int take_in(struct verbs_ep *ep, const struct nic_wr *wr, struct intake *
 		take_atomic(ep, wr, in);
 		return 0;
 	}
-	if (in->copies)
-		return 0;
-	if (atomic_load(&ep->vd->gone)) { /* which registers nothing any more */
-		in->why = HMREG_DEVICE_GONE;
-		return 0;
-	}
-	return take_segs(ep, wr, in);
+	if (!in->copies)
+		take_segs(ep, wr, in);
+	return 0;
+}
+
+/* The operation has them now. */
+static void take_holds(const struct nic_wr *wr)
+{
+	for (uint32_t i = 0; i < wr->local_count; i++)
+		if (wr->local[i].hold)
+			wr->local[i].hold->region = NULL;
 }
 
 static void fill(struct verbs_op *op, const struct nic_wr *wr, const struct intake *in)
@@ -351,6 +334,8 @@ static int accept_op(struct verbs_ep *ep, const struct nic_wr *wr, struct intake
 		return -FI_ENOMEM;
 	}
 	fill(op, wr, in);
+	if (!nic_is_atomic(wr->op) && !in->copies)
+		take_holds(wr);
 	op->peer = peer;
 	op->slot = slot;
 	if (slot)
@@ -378,8 +363,6 @@ ssize_t verbs_post(struct nic_ep *nic, const struct nic_wr *wr)
 	if (ret == 0) {
 		pthread_mutex_lock(&ep->lock);
 		ret = accept_op(ep, wr, &in);
-		if (ret != 0)
-			release_segs(ep, in.seg, in.count);
 		pthread_mutex_unlock(&ep->lock);
 	}
 	if (ret != 0 && nic->tx_cq)
@@ -420,12 +403,12 @@ int verbs_control_send(struct verbs_ep *ep, uint64_t to, const struct verbs_fram
 	struct verbs_slot *slot = NULL;
 	struct verbs_op *op;
 
-	assert(frame->length <= VERBS_FRAME);
+	assert(frame->length <= VERBS_FRAME && (frame->length > 0) == (payload != NULL));
 	if (peer && frame->type != VERBS_FRAME_ALIVE)
 		peer = verbs_peer_lane(ep, peer, VERBS_LANE_CONTROL);
 	if (!peer || ep->gone || ep->closing)
 		return -FI_EAGAIN;
-	if (frame->length > 0) {
+	if (payload) {
 		slot = take_slot(ep, 0);
 		if (!slot)
 			return -FI_EAGAIN;

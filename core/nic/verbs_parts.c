@@ -12,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "core/base/log.h"
+#include "core/base/refusal.h"
 #include "core/base/range.h"
 #include "core/nic/verbs_indirect.h"
 #include "core/nic/verbs_mr.h"
@@ -111,10 +111,10 @@ static int count_parts(const struct verbs_source *source, const struct iovec *io
 	while (next_part(&walk, domain, &part)) {
 		if (++*parts <= limit)
 			continue;
-		HM_WARN(FI_LOG_MR,
-			"%" PRIu64 " bytes: %s takes at most %" PRIu64
-			" in one of its regions, and holds %" PRIu64 " regions",
-			len, domain->device->name, walk.most, limit);
+		HM_REFUSE(FI_LOG_MR, HMREG_CAUSE_REGIONS_FULL,
+			  "%" PRIu64 " bytes: %s takes at most %" PRIu64
+			  " in one of its regions, and holds %" PRIu64 " regions",
+			  len, domain->device->name, walk.most, limit);
 		return -FI_EINVAL;
 	}
 	return 0;
@@ -190,6 +190,10 @@ static void make_key(struct nic_region *region, const struct verbs_source *sourc
 	struct verbs_domain *domain = source->domain;
 
 	hm_list_init(&parts->link);
+	parts->indirect = NULL;
+	parts->key = 0;
+	if (nic_region_is_internal(region)) /* nobody calls it by a key */
+		return;
 	/* nothing says that the device brings pages in which it meets behind such a key */
 	if (domain->zero_based && !source->base &&
 	    (domain->device->can & HMREG_CAN_INDIRECT_KEYS) &&
@@ -200,7 +204,6 @@ static void make_key(struct nic_region *region, const struct verbs_source *sourc
 		return;
 	}
 	/* the handle's slot is the region's alone, and its generation keeps the key from coming back */
-	parts->indirect = NULL;
 	parts->key = VERBS_KEY_COMPOSITE | hm_key_handle(&region->node);
 	publish(domain, parts);
 }
@@ -294,6 +297,20 @@ static bool restore(const struct verbs_source *source, struct verbs_parts *parts
 		return verbs_indirect_rewrite(source->domain, parts,
 					      (unsigned int)source->access) == 0;
 	return true;
+}
+
+void verbs_region_abandon(const struct verbs_source *source, struct verbs_region *mine)
+{
+	struct verbs_parts *parts = mine->parts;
+
+	if (!parts) {
+		abandon(source, &mine->one);
+		return;
+	}
+	for (size_t i = 0; i < parts->count; i++)
+		abandon(source, &parts->part[i]);
+	free(parts);
+	mine->parts = NULL;
 }
 
 int verbs_parts_deregister(const struct verbs_source *source, struct verbs_parts *parts)

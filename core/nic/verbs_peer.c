@@ -250,6 +250,16 @@ void verbs_conn_break(struct verbs_conn *conn, enum verbs_break how)
 
 /* ---- beginnings ---- */
 
+/* Attempts after the first come after a pause, which is longer each time. */
+static void set_start(struct verbs_peer *peer, struct verbs_conn *conn)
+{
+	uint64_t now = verbs_now_ms(), most = verbs_retry_ms() / 8;
+	uint64_t pause = (uint64_t)peer->attempts * VERBS_TICK_MS;
+
+	conn->start = now + (pause < most ? pause : most);
+	peer->attempts++;
+}
+
 void verbs_conn_open(struct verbs_ep *ep, struct verbs_peer *peer)
 {
 	struct verbs_conn *conn;
@@ -266,11 +276,10 @@ void verbs_conn_open(struct verbs_ep *ep, struct verbs_peer *peer)
 	conn->peer = peer;
 	conn->lane = peer->lane;
 	conn->state = VERBS_CONN_NEW;
-	conn->deadline = verbs_now_ms() + 2 * (uint64_t)verbs_retry_ms();
+	set_start(peer, conn);
 	hm_list_init(&conn->by_qp);
 	hm_list_init(&conn->probing);
 	hm_list_add_tail(&ep->connecting, &conn->link);
 	peer->conn = conn;
-	peer->attempts++;
 	verbs_progress_wake(ep);
 }

@@ -23,7 +23,7 @@
 
 #define BASE_CAPS                                                                                  \
 	(FI_MSG | FI_RMA | FI_SEND | FI_RECV | FI_READ | FI_WRITE | FI_REMOTE_READ |               \
-	 FI_REMOTE_WRITE | FI_SOURCE | FI_DIRECTED_RECV | FI_FENCE)
+	 FI_REMOTE_WRITE | FI_SOURCE | FI_DIRECTED_RECV | FI_FENCE | FI_XPU)
 
 /* Of a port without endpoints: what registration and a program's own queue pairs can have. */
 #define REGISTRATION_CAPS (FI_LOCAL_COMM | FI_REMOTE_COMM)
@@ -82,6 +82,10 @@ static void fill_endpoint_limits(struct nic_port *port, const struct verbs_devic
 {
 	port->max_msg_size = attr->max_msg_sz ? attr->max_msg_sz : UINT32_C(1) << 30;
 	port->inject_size = VERBS_FRAME;
+	/* operands of atomics are taken by the processor, and messages put into receives */
+	port->local = NIC_LOCAL_PAYLOAD;
+	port->local_copied = VERBS_FRAME;
+	port->pins = true;
 	port->iov_limit = NIC_IOV_MAX;
 	port->rma_iov_limit = NIC_RMA_IOV_MAX;
 	port->tx_size = 256;
@@ -158,7 +162,8 @@ static int fill_port(struct verbs_port *out, struct verbs_device *device, uint8_
 	fill_registration_limits(port, device);
 	if (!port->no_endpoints)
 		fill_endpoints(port, device, attr, address);
-	port->optional_caps = port->caps & (FI_SOURCE | FI_DIRECTED_RECV | FI_FENCE | FI_HMEM);
+	port->optional_caps = port->caps &
+			      (FI_SOURCE | FI_DIRECTED_RECV | FI_FENCE | FI_HMEM | FI_XPU);
 	out->device = device;
 	out->number = number;
 	out->gid_index = address->gid_index;
@@ -197,17 +202,19 @@ static const char *state_name(enum ibv_port_state state)
 /* Why endpoints do not work over a port on which regions do. */
 struct obstacle {
 	int code;
+	enum hmreg_cause cause;
 	char why[320]; /* "": nothing is in the way */
 };
 
-static void obstruct(struct obstacle *out, int code, const char *fmt, ...)
-	__attribute__((format(printf, 3, 4)));
+static void obstruct(struct obstacle *out, int code, enum hmreg_cause cause, const char *fmt, ...)
+	__attribute__((format(printf, 4, 5)));
 
-static void obstruct(struct obstacle *out, int code, const char *fmt, ...)
+static void obstruct(struct obstacle *out, int code, enum hmreg_cause cause, const char *fmt, ...)
 {
 	va_list args;
 
 	out->code = code;
+	out->cause = cause;
 	va_start(args, fmt);
 	vsnprintf(out->why, sizeof(out->why), fmt, args);
 	va_end(args);
@@ -217,16 +224,16 @@ static void no_addresses(uint8_t number, const struct ibv_port_attr *attr, int e
 			 struct obstacle *out)
 {
 	if (err == EACCES || err == EPERM)
-		obstruct(out, -FI_EACCES,
+		obstruct(out, -FI_EACCES, HMREG_CAUSE_NIC_CM_PERMISSION,
 			 "no permission to open /dev/infiniband/rdma_cm, which endpoints need");
 	else if (err)
-		obstruct(out, -FI_ENODEV,
+		obstruct(out, -FI_ENODEV, HMREG_CAUSE_NIC_CM,
 			 "librdmacm, which endpoints need, does not work (%s): is the module "
 			 "rdma_ucm loaded, and /dev/infiniband/rdma_cm there?",
 			 strerror(err));
 	else
 		obstruct(
-			out, -FI_ENODATA,
+			out, -FI_ENODATA, HMREG_CAUSE_NIC_NO_ADDRESS,
 			"port %u has no IP address that rdma_cm finds it by, which endpoints need: "
 			"give its network interface%s one, not a loopback address, and start the "
 			"program again",
@@ -239,12 +246,12 @@ static void no_connections(const struct verbs_device *device, struct obstacle *o
 	enum ibv_transport_type type = device->ibv->transport_type;
 
 	if (type != IBV_TRANSPORT_IB && type != IBV_TRANSPORT_IWARP)
-		obstruct(out, -FI_ENODATA,
+		obstruct(out, -FI_ENODATA, HMREG_CAUSE_NIC_NO_CONNECTIONS,
 			 "the device has no reliable connections that rdma_cm sets up (transport "
 			 "%d), which endpoints need: use queue pairs of its own kind",
 			 (int)type);
 	else if (!(device->can & HMREG_CAN_SRQ))
-		obstruct(out, -FI_ENODATA,
+		obstruct(out, -FI_ENODATA, HMREG_CAUSE_NIC_NO_CONNECTIONS,
 			 "the device has no shared receive queues, which endpoints need");
 }
 
@@ -270,7 +277,8 @@ static int add_without_endpoints(struct verbs_port_list *list, struct verbs_devi
 {
 	char *why = strdup(obstacle->why); /* the process's, like the port */
 	struct verbs_port port = { .port.no_endpoints = why,
-				   .port.no_endpoints_code = obstacle->code };
+				   .port.no_endpoints_code = obstacle->code,
+				   .port.no_endpoints_cause = obstacle->cause };
 	struct verbs_address address;
 	int ret;
 
@@ -306,6 +314,7 @@ static int add_active_port(struct verbs_port_list *list, struct verbs_device *de
 		err = verbs_addresses_of(device, context, number, attr, found, &count);
 		if (is_passing(err)) {
 			verbs_missing_add(device->name, number, -FI_ENODEV,
+					  HMREG_CAUSE_NIC_NO_ANSWER,
 					  "%s: port %u cannot be asked for its address now: %s",
 					  device->name, number, strerror(err));
 			return 0;
@@ -326,14 +335,14 @@ static int add_port(struct verbs_port_list *list, struct verbs_device *device,
 	int err = verbs_query_port(context, number, &attr);
 
 	if (err) {
-		verbs_missing_add(device->name, number, -FI_ENODEV,
+		verbs_missing_add(device->name, number, -FI_ENODEV, HMREG_CAUSE_NIC_NO_ANSWER,
 				  "%s: port %u does not say what it is: %s", device->name, number,
 				  strerror(err));
 		return 0;
 	}
 	if (attr.state != IBV_PORT_ACTIVE) {
 		verbs_missing_add(
-			device->name, number, -FI_ENODEV,
+			device->name, number, -FI_ENODEV, HMREG_CAUSE_NIC_PORT_DOWN,
 			"%s: port %u is %s: is its network interface up, its cable in, and "
 			"a subnet manager running where it is InfiniBand?",
 			device->name, number, state_name(attr.state));
@@ -487,6 +496,7 @@ int verbs_port_describe(const struct nic_port *port, struct hmreg_device *out)
 	out->can = device->can & ~(off ? HMREG_CAN_DMABUF : 0);
 	out->can |= port->no_endpoints ? 0 : HMREG_CAN_ENDPOINTS;
 	out->endpoints_reason = port->no_endpoints ? port->no_endpoints : "";
+	out->endpoints_cause = port->no_endpoints_cause;
 	out->mr_mode = port->mr_mode;
 	out->mr_mode_kept = port->mr_mode_kept;
 	out->max_mr_size = device->max_mr_size;

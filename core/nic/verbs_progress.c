@@ -4,11 +4,11 @@
  * of all its endpoints, and does what may not be done under an endpoint's lock.
  *
  * An endpoint leaves in two steps: its descriptors and links are taken out, then whoever takes it out
- * waits until the thread has finished the pass that it was in, since that may have seen the endpoint.
+ * waits until the thread has finished the pass that it was in, since that may have seen the endpoint.  The thread ends
+ * with the last endpoint that has taken both.
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -16,12 +16,14 @@
 #include <unistd.h>
 
 #include "core/base/log.h"
+#include "core/base/thread.h"
 #include "core/nic/verbs_conn.h"
 
 #define EVENTS 32
 
 struct verbs_progress {
 	struct verbs_domain *vd;
+	uint32_t users; /* endpoints that have not left, under the domain's lock */
 	pthread_t thread;
 	int epoll, wake;
 	struct verbs_source on_wake, on_async;
@@ -229,26 +231,14 @@ static int watch(struct verbs_progress *p, int fd, struct verbs_source *source)
 	return -FI_ENOMEM;
 }
 
-/* All signals are the application's, but for faults, which guarded copies expect. */
 static int create_thread(struct verbs_progress *p)
 {
-	sigset_t all, before;
-	int ret;
+	int err = hm_thread_start(&p->thread, "hmreg-verbs", run, p);
 
-	sigfillset(&all);
-	sigdelset(&all, SIGSEGV);
-	sigdelset(&all, SIGBUS);
-	sigdelset(&all, SIGFPE);
-	sigdelset(&all, SIGILL);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	ret = pthread_create(&p->thread, NULL, run, p);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	if (ret != 0) {
-		HM_WARN(FI_LOG_DOMAIN, "no thread for progress: %s", strerror(ret));
-		return ret == EAGAIN ? -FI_EAGAIN : -FI_ENOMEM;
-	}
-	pthread_setname_np(p->thread, "hmreg-verbs");
-	return 0;
+	if (err == 0)
+		return 0;
+	HM_WARN(FI_LOG_DOMAIN, "no thread for progress: %s", strerror(err));
+	return err == EAGAIN ? -FI_EAGAIN : -FI_ENOMEM;
 }
 
 static void destroy(struct verbs_progress *p)
@@ -320,6 +310,7 @@ int verbs_progress_add(struct verbs_ep *ep)
 		ret = start(vd, &vd->progress);
 	if (ret == 0) {
 		ep->progress = p = vd->progress;
+		p->users++;
 		pthread_mutex_lock(&p->lock);
 		hm_list_add_tail(&p->eps, &ep->progress_link);
 		pthread_mutex_unlock(&p->lock);
@@ -338,23 +329,11 @@ int verbs_progress_add(struct verbs_ep *ep)
 	return ret;
 }
 
-void verbs_progress_remove(struct verbs_ep *ep)
+/* The thread may be in a pass that has seen the endpoint. */
+static void await_pass(struct verbs_progress *p, struct verbs_ep *ep)
 {
-	struct verbs_progress *p = ep->progress;
-	struct verbs_domain *vd = ep->vd;
 	uint64_t pass;
-	bool last;
 
-	if (!p)
-		return;
-	pthread_mutex_lock(&vd->lock);
-	hm_list_del(&ep->link);
-	last = hm_list_empty(&vd->eps);
-	if (last)
-		vd->progress = NULL;
-	pthread_mutex_unlock(&vd->lock);
-	unwatch(p, ep->events->fd);
-	unwatch(p, ep->channel->fd);
 	pthread_mutex_lock(&p->lock);
 	hm_list_del(&ep->progress_link);
 	hm_list_del(&ep->work_link);
@@ -367,6 +346,27 @@ void verbs_progress_remove(struct verbs_ep *ep)
 	hm_list_del(&ep->work_link); /* the pass may have woken it */
 	ep->progress = NULL;
 	pthread_mutex_unlock(&p->lock);
+}
+
+void verbs_progress_remove(struct verbs_ep *ep)
+{
+	struct verbs_progress *p = ep->progress;
+	struct verbs_domain *vd = ep->vd;
+	bool last;
+
+	if (!p)
+		return;
+	pthread_mutex_lock(&vd->lock);
+	hm_list_del(&ep->link);
+	pthread_mutex_unlock(&vd->lock);
+	unwatch(p, ep->events->fd);
+	unwatch(p, ep->channel->fd);
+	await_pass(p, ep);
+	pthread_mutex_lock(&vd->lock);
+	last = --p->users == 0;
+	if (last)
+		vd->progress = NULL;
+	pthread_mutex_unlock(&vd->lock);
 	if (last)
 		stop(p);
 }

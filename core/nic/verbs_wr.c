@@ -35,18 +35,31 @@ static void add_sge(struct piece *p, uint64_t addr, uint64_t len, uint32_t lkey)
 	p->len += len;
 }
 
-/* len bytes of a region, or as many as there are entries for.  False: the region was closed. */
-static bool add_region(struct verbs_ep *ep, struct piece *p, uint64_t desc, uint64_t addr,
+/* len bytes of a region, or as many as there are entries for. */
+static void add_region(struct piece *p, const struct nic_region *region, uint64_t addr,
 		       uint64_t len, int room)
 {
-	struct hm_key_node *node = hm_key_acquire(ep->vd->domain.regions, desc);
 	uint64_t covered = 0;
 
-	if (!node)
-		return false;
-	p->count += (int)verbs_region_sges(nic_region_of(node), addr, len, &p->sge[p->count],
+	p->count += (int)verbs_region_sges(region, addr, len, &p->sge[p->count],
 					   (size_t)(room - p->count), &covered);
 	p->len += covered;
+}
+
+/* The same of a segment.  False: the program has closed its region. */
+static bool add_seg(struct verbs_ep *ep, struct piece *p, const struct verbs_seg *seg,
+		    uint64_t offset, uint64_t len, int room)
+{
+	struct hm_key_node *node;
+
+	if (seg->hold.region) {
+		add_region(p, seg->hold.region, seg->addr + offset, len, room);
+		return true;
+	}
+	node = hm_key_acquire(ep->vd->domain.regions, seg->desc);
+	if (!node)
+		return false;
+	add_region(p, nic_region_of(node), seg->addr + offset, len, room);
 	hm_key_release(node);
 	return true;
 }
@@ -71,9 +84,7 @@ static enum hmreg_error gather(struct verbs_ep *ep, const struct verbs_op *op, u
 			continue;
 		}
 		len = seg->len - offset < max - p->len ? seg->len - offset : max - p->len;
-		if (!seg->desc)
-			add_sge(p, seg->addr + offset, len, seg->lkey);
-		else if (!add_region(ep, p, seg->desc, seg->addr + offset, len, room))
+		if (!add_seg(ep, p, seg, offset, len, room))
 			return HMREG_LOCAL_REGION;
 		if (p->len - before < len)
 			break;

@@ -15,6 +15,7 @@
 
 #include <rdma/fabric.h>
 #include <rdma/fi_domain.h>
+#include <rdma/fi_ext_hmreg_cause.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -54,6 +55,8 @@ enum hmreg_error {
 	/* Who may reach whom, which a target looks at before anything else: */
 	HMREG_AUTH_KEY = 25,  /* the two sides have no authorization key in common (FI_EACCES) */
 	HMREG_AUTH_PEER = 26, /* the region is for another peer or key (FI_EACCES) */
+	/* Of a device's request (fi_xpu(3)), whose err says what a program's call would have returned: */
+	HMREG_REFUSED = 27, /* not begun, for a reason that is named in the log (any) */
 	HMREG_ERROR_LAST
 };
 
@@ -71,6 +74,34 @@ struct hmreg_domain_stats {
 
 struct hmreg_verbs_domain; /* below */
 
+/* Entries of hmreg_cache_stats.iface, by enum fi_hmem_iface. */
+#define HMREG_CACHE_IFACES 6
+
+/* Figures of a registration cache, or of that part of it which is memory of one interface. */
+struct hmreg_cache_figures {
+	uint64_t hits;		/* requests that a kept registration served */
+	uint64_t misses;	/* requests that made one */
+	uint64_t evictions;	/* ended to make room for others */
+	uint64_t invalidations; /* ended because their memory changed */
+	uint64_t unkept;	/* of the misses: registered for one operation alone */
+	/* registered now and counted against the limits: what has ended, too, until the device gave it back */
+	uint64_t entries, bytes;
+};
+
+/*
+ * The registration cache of a domain, without locks: each figure is right by itself, but they are not of
+ * one instant.  size is set by the caller to sizeof(struct hmreg_cache_stats).
+ */
+struct hmreg_cache_stats {
+	size_t size;
+	uint64_t since;	      /* seconds since 1970 when it was opened; 0: not used so far */
+	uint64_t max_entries; /* limits; 0: nothing is kept */
+	uint64_t max_bytes;   /* */
+	char monitor[192];    /* what follows host memory, or "none: " and why */
+	struct hmreg_cache_figures all;
+	struct hmreg_cache_figures iface[HMREG_CACHE_IFACES];
+};
+
 /*
  * Operations of a domain: fi_open_ops(&domain->fid, HMREG_DOMAIN_OPS, 0, (void **) &ops, NULL).
  * The table is constant and lives as long as the process.  Thread safe.
@@ -83,6 +114,8 @@ struct hmreg_domain_ops {
 	int (*stats)(struct fid *domain, struct hmreg_domain_stats *stats);
 	/* -FI_EINVAL; -FI_ENOSYS: the software NIC has none. */
 	int (*verbs)(struct fid *domain, struct hmreg_verbs_domain *verbs);
+	/* Figures of the registration cache.  -FI_EINVAL: NULL, size 0, not a domain. */
+	int (*cache)(struct fid *domain, struct hmreg_cache_stats *stats);
 };
 
 /* Opaque here: struct ibv_context, ibv_pd and ibv_mr of infiniband/verbs.h. */
@@ -96,6 +129,61 @@ struct ibv_mr;
  * where the device has no such mode the region is ordered strictly, which is always right.
  */
 #define HMREG_MR_RELAXED_ORDERING (1ULL << 60)
+
+/*
+ * Flag of fi_mr_regattr(3), for programs that register the same memory again and again: the region is out of
+ * the domain's registration cache, and goes back there when it is closed.  Several regions over the same memory
+ * with the same rights, ordering and page size share one registration, key and descriptor.  Both are valid
+ * until the region is closed, whatever becomes of the memory; the key may stay valid after that, until memory
+ * changes, or room or the domain's end asks for it, so that peers may reach what is not closed to them.  Where
+ * FI_MR_VIRT_ADDR was agreed, the registration may be a wider one that this program asked for before with the
+ * same rights.  Where nothing is kept (FI_MR_CACHE_MAX_COUNT=0, no monitor, memory whose driver does not tell),
+ * each region has a registration of its own.  A dma-buf (FI_MR_DMABUF) is known again whatever its descriptor,
+ * and held open while it is kept.
+ * One range; not with base_mr, FI_RMA_EVENT, FI_MR_SINGLE_USE or authorization keys, and in domains with
+ * FI_MR_PROV_KEY and without FI_MR_RAW and FI_MR_ENDPOINT: else -FI_EBADFLAGS or -FI_EINVAL.  Such a region
+ * is bound to nothing and cannot be refreshed.
+ */
+#define HMREG_MR_CACHE (1ULL << 61)
+
+/*
+ * Flag of fi_sendmsg, fi_recvmsg, fi_readmsg, fi_writemsg and the fi_*atomicmsg calls: buffers of this call that
+ * come without a descriptor are registered for it alone, whatever is kept registered of them, and nothing of
+ * it is kept.  For memory that an allocator is about to give back, or that another cache looks after.
+ */
+#define HMREG_NO_CACHE (1ULL << 62)
+
+/* ---- figures of caches in a file ---- */
+
+/*
+ * With HMREG_CACHE_STATS=FOLDER in its environment a process keeps the figures of its caches in a file
+ * "hmreg-cache.PID" in that folder, from the first cache on until it exits: a header, and behind it
+ * header.rows rows.  Whoever reads it reads a row twice, with some milliseconds between, and takes what has
+ * the same state in both.
+ */
+#define HMREG_CACHE_FILE_MAGIC	 UINT64_C(0x6568636163726d68) /* "mhrcache", written last */
+#define HMREG_CACHE_FILE_VERSION 1
+#define HMREG_CACHE_FILE_ROWS	 128
+
+struct hmreg_cache_file {
+	uint64_t magic;
+	uint32_t version;
+	uint32_t header_size, row_size, rows;
+	uint64_t pid;
+	uint64_t started; /* when the process was, as the 22nd field of /proc/PID/stat */
+	uint64_t updated; /* nanoseconds since 1970, when a figure changed last */
+	uint64_t hidden;  /* caches for which there is no row */
+	char monitor[192];
+};
+
+struct hmreg_cache_row {
+	uint64_t state; /* 0: not in use; else another number for each cache */
+	uint64_t since;
+	uint64_t max_entries, max_bytes;
+	char domain[64];
+	struct hmreg_cache_figures all;
+	struct hmreg_cache_figures iface[HMREG_CACHE_IFACES];
+};
 
 /* ---- devices ---- */
 
@@ -137,6 +225,8 @@ struct hmreg_device {
 	const char *indirect_reason;  /* "" with HMREG_CAN_INDIRECT_KEYS, else why not */
 	const char *endpoints_reason; /* "" with HMREG_CAN_ENDPOINTS, else why not and what to do */
 	const char *windows_reason;   /* "" with HMREG_CAN_WINDOWS, else why not */
+	enum hmreg_cause
+		endpoints_cause; /* of endpoints_reason; HMREG_CAUSE_NONE with HMREG_CAN_ENDPOINTS */
 };
 
 /* Operations of a fabric: fi_open_ops(&fabric->fid, HMREG_FABRIC_OPS, 0, (void **) &ops, NULL). */
@@ -147,6 +237,14 @@ struct hmreg_verbs_adopt {
 	size_t size;
 	struct ibv_context *context; /* may be NULL: pd->context */
 	struct ibv_pd *pd;	     /* may be NULL: the domain makes its own */
+};
+
+/* What tells registration caches that host memory changes. */
+struct hmreg_cache_monitor {
+	size_t size;
+	int in_use;	  /* 0: it would be */
+	char name[32];	  /* "" none: nothing is kept of host memory */
+	char reason[192]; /* why none, "" */
 };
 
 struct hmreg_fabric_ops {
@@ -164,6 +262,20 @@ struct hmreg_fabric_ops {
 	int (*domain_over)(struct fid_fabric *fabric, struct fi_info *info,
 			   const struct hmreg_verbs_adopt *verbs, struct fid_domain **domain,
 			   void *context);
+	/*
+	 * What follows host memory for registration caches, in this process: the monitor in use, or that which
+	 * would be, as a trial shows.  -FI_EINVAL.
+	 */
+	int (*cache_monitor)(struct fid *fabric, struct hmreg_cache_monitor *monitor);
+	/*
+	 * What calls of this thread were refused for, by this library, whatever object they were about: the
+	 * oldest is index 0.  Kept until forgotten, the last few tens of all threads together.  A call that
+	 * fails may leave several, as each way that was tried has its own; one that succeeds may, too.
+	 * -FI_EINVAL; -FI_ENOENT: there are not so many.
+	 */
+	int (*refusal)(struct fid *fabric, size_t index, struct hmreg_refusal *refusal);
+	/* Forget those of this thread.  -FI_EINVAL: not a fabric. */
+	int (*forget)(struct fid *fabric);
 };
 
 /* ---- regions ---- */
@@ -232,11 +344,12 @@ struct hmreg_verbs_domain {
 /* One of enum fi_hmem_iface on this machine. */
 struct hmreg_hmem_iface {
 	size_t size;
-	const char *name;    /* "cuda" */
-	const char *driver;  /* the library that was loaded, or would have been */
-	const char *version; /* as the driver tells it, "" unknown */
-	const char *reason;  /* why it cannot be used, "" if it can */
-	size_t devices;	     /* 0 with a reason */
+	const char *name;	/* "cuda" */
+	const char *driver;	/* the library that was loaded, or would have been */
+	const char *version;	/* as the driver tells it, "" unknown */
+	const char *reason;	/* why it cannot be used, "" if it can */
+	size_t devices;		/* 0 with a reason */
+	enum hmreg_cause cause; /* of reason; HMREG_CAUSE_NONE: it can be used */
 };
 
 struct hmreg_hmem_device {
@@ -249,6 +362,7 @@ struct hmreg_hmem_device {
 	uint64_t window_free;	/* of these, not taken yet; UINT64_MAX unknown */
 	int dmabuf;		/* its memory can be exported */
 	char dmabuf_reason[96]; /* why not, "" if it can */
+	enum hmreg_cause dmabuf_cause; /* of dmabuf_reason; HMREG_CAUSE_NONE: it can */
 };
 
 /* What an address is. */
@@ -262,6 +376,7 @@ struct hmreg_hmem_memory {
 	uint32_t segments;	  /* that the range touches */
 	uint64_t id;		  /* changes when the address is allocated anew; 0: not told */
 	const char *reason;	  /* why it cannot be exported, where it cannot, "" */
+	enum hmreg_cause cause;	  /* of reason */
 };
 
 /* How a NIC would reach the memory of a device. */
@@ -270,12 +385,14 @@ struct hmreg_hmem_path {
 	enum hmreg_path path;	/* the first that would be tried; 0: none */
 	int dmabuf, peer, copy; /* what the two of them can, as far as is known without trying */
 	char dmabuf_reason[128], peer_reason[128], copy_reason[128]; /* why not, "" */
+	enum hmreg_cause cause; /* why path is 0; HMREG_CAUSE_NONE: it is not */
 };
 
 enum hmreg_hmem_kind {
 	HMREG_HMEM_DEVICE,
 	HMREG_HMEM_HOST,
-	HMREG_HMEM_MANAGED
+	HMREG_HMEM_MANAGED,
+	HMREG_HMEM_PRIVATE /* a device's, where memory is exportable only if asked for, and without asking */
 };
 
 struct hmreg_hmem_ops {
@@ -308,5 +425,8 @@ struct hmreg_hmem_ops {
 #ifdef __cplusplus
 }
 #endif
+
+#include <rdma/fi_ext_hmreg_multi.h>
+#include <rdma/fi_ext_hmreg_topology.h>
 
 #endif

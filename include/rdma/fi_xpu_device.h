@@ -70,6 +70,16 @@ struct fid_xpu_cntr {
 	struct fid_xpu fid;
 };
 
+#ifdef __cplusplus
+}
+#endif
+
+#include <rdma/fi_xpu_device_hmreg.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* A provider that is not known here leaves its arguments unused. */
 #ifdef __GNUC__
 #pragma GCC diagnostic push
@@ -82,6 +92,9 @@ FI_XPU_FUNC int fi_xpu_write(struct fid_xpu_ep *ep, const void *buf, size_t len,
 			     void *context, uint64_t flags, int scope)
 {
 	switch (ep->fid.prov_id) {
+	case FI_XPU_PROV_HMREG:
+		return hmreg_xpu_write(ep, buf, len, desc, data, dest_addr, addr, key, context,
+				       flags, scope);
 	default:
 		return -FI_XPU_ENOSYS;
 	}
@@ -92,6 +105,9 @@ FI_XPU_FUNC int fi_xpu_read(struct fid_xpu_ep *ep, void *buf, size_t len, void *
 			    uint64_t flags, int scope)
 {
 	switch (ep->fid.prov_id) {
+	case FI_XPU_PROV_HMREG:
+		return hmreg_xpu_read(ep, buf, len, desc, src_addr, addr, key, context, flags,
+				      scope);
 	default:
 		return -FI_XPU_ENOSYS;
 	}
@@ -103,6 +119,8 @@ FI_XPU_FUNC int fi_xpu_send(struct fid_xpu_ep *ep, const void *buf, size_t len, 
 			    int scope)
 {
 	switch (ep->fid.prov_id) {
+	case FI_XPU_PROV_HMREG:
+		return hmreg_xpu_send(ep, buf, len, desc, data, dest_addr, context, flags, scope);
 	default:
 		return -FI_XPU_ENOSYS;
 	}
@@ -112,6 +130,8 @@ FI_XPU_FUNC int fi_xpu_recv(struct fid_xpu_ep *ep, void *buf, size_t len, void *
 			    void *src_addr, void *context, uint64_t flags, int scope)
 {
 	switch (ep->fid.prov_id) {
+	case FI_XPU_PROV_HMREG:
+		return hmreg_xpu_recv(ep, buf, len, desc, src_addr, context, flags, scope);
 	default:
 		return -FI_XPU_ENOSYS;
 	}
@@ -144,6 +164,9 @@ FI_XPU_FUNC int fi_xpu_atomic(struct fid_xpu_ep *ep, const void *buf, size_t cou
 			      void *context, uint64_t flags, int scope)
 {
 	switch (ep->fid.prov_id) {
+	case FI_XPU_PROV_HMREG:
+		return hmreg_xpu_atomic(ep, buf, count, desc, dest_addr, addr, key, datatype, op,
+					context, flags, scope);
 	default:
 		return -FI_XPU_ENOSYS;
 	}
@@ -155,6 +178,9 @@ FI_XPU_FUNC int fi_xpu_fetch_atomic(struct fid_xpu_ep *ep, const void *buf, size
 				    void *context, uint64_t flags, int scope)
 {
 	switch (ep->fid.prov_id) {
+	case FI_XPU_PROV_HMREG:
+		return hmreg_xpu_fetch_atomic(ep, buf, count, desc, result, result_desc, dest_addr,
+					      addr, key, datatype, op, context, flags, scope);
 	default:
 		return -FI_XPU_ENOSYS;
 	}
@@ -167,6 +193,10 @@ FI_XPU_FUNC int fi_xpu_compare_atomic(struct fid_xpu_ep *ep, const void *buf, si
 				      void *context, uint64_t flags, int scope)
 {
 	switch (ep->fid.prov_id) {
+	case FI_XPU_PROV_HMREG:
+		return hmreg_xpu_compare_atomic(ep, buf, count, desc, compare, compare_desc, result,
+						result_desc, dest_addr, addr, key, datatype, op,
+						context, flags, scope);
 	default:
 		return -FI_XPU_ENOSYS;
 	}
@@ -179,6 +209,8 @@ FI_XPU_FUNC int fi_xpu_compare_atomic(struct fid_xpu_ep *ep, const void *buf, si
 FI_XPU_FUNC uint64_t fi_xpu_cntr_read(struct fid_xpu_cntr *cntr, int scope)
 {
 	switch (cntr->fid.prov_id) {
+	case FI_XPU_PROV_HMREG:
+		return hmreg_xpu_cntr_read(cntr, scope);
 	default:
 		return 0;
 	}
@@ -187,6 +219,8 @@ FI_XPU_FUNC uint64_t fi_xpu_cntr_read(struct fid_xpu_cntr *cntr, int scope)
 FI_XPU_FUNC uint64_t fi_xpu_cntr_readerr(struct fid_xpu_cntr *cntr, int scope)
 {
 	switch (cntr->fid.prov_id) {
+	case FI_XPU_PROV_HMREG:
+		return hmreg_xpu_cntr_readerr(cntr, scope);
 	default:
 		return (uint64_t)-FI_XPU_ENOSYS;
 	}
@@ -200,6 +234,9 @@ FI_XPU_FUNC void fi_xpu_cntr_wait(struct fid_xpu_cntr *cntr, uint64_t threshold,
 				  int scope)
 {
 	switch (cntr->fid.prov_id) {
+	case FI_XPU_PROV_HMREG:
+		hmreg_xpu_cntr_wait(cntr, threshold, timeout, scope);
+		return;
 	default:
 		return;
 	}
@@ -209,6 +246,8 @@ FI_XPU_FUNC void fi_xpu_cntr_wait(struct fid_xpu_cntr *cntr, uint64_t threshold,
 FI_XPU_FUNC int fi_xpu_cntr_add(struct fid_xpu_cntr *cntr, uint64_t value, int scope)
 {
 	switch (cntr->fid.prov_id) {
+	case FI_XPU_PROV_HMREG:
+		return hmreg_xpu_cntr_add(cntr, value, scope);
 	default:
 		return -FI_XPU_ENOSYS;
 	}
@@ -217,6 +256,8 @@ FI_XPU_FUNC int fi_xpu_cntr_add(struct fid_xpu_cntr *cntr, uint64_t value, int s
 FI_XPU_FUNC int fi_xpu_cntr_set(struct fid_xpu_cntr *cntr, uint64_t value, int scope)
 {
 	switch (cntr->fid.prov_id) {
+	case FI_XPU_PROV_HMREG:
+		return hmreg_xpu_cntr_set(cntr, value, scope);
 	default:
 		return -FI_XPU_ENOSYS;
 	}
@@ -225,6 +266,8 @@ FI_XPU_FUNC int fi_xpu_cntr_set(struct fid_xpu_cntr *cntr, uint64_t value, int s
 FI_XPU_FUNC int fi_xpu_cntr_adderr(struct fid_xpu_cntr *cntr, uint64_t value, int scope)
 {
 	switch (cntr->fid.prov_id) {
+	case FI_XPU_PROV_HMREG:
+		return hmreg_xpu_cntr_adderr(cntr, value, scope);
 	default:
 		return -FI_XPU_ENOSYS;
 	}
@@ -233,6 +276,8 @@ FI_XPU_FUNC int fi_xpu_cntr_adderr(struct fid_xpu_cntr *cntr, uint64_t value, in
 FI_XPU_FUNC int fi_xpu_cntr_seterr(struct fid_xpu_cntr *cntr, uint64_t value, int scope)
 {
 	switch (cntr->fid.prov_id) {
+	case FI_XPU_PROV_HMREG:
+		return hmreg_xpu_cntr_seterr(cntr, value, scope);
 	default:
 		return -FI_XPU_ENOSYS;
 	}
@@ -245,6 +290,8 @@ FI_XPU_FUNC int fi_xpu_cntr_seterr(struct fid_xpu_cntr *cntr, uint64_t value, in
 FI_XPU_FUNC int64_t fi_xpu_cq_read(struct fid_xpu_cq *cq, void *buf, size_t count, int scope)
 {
 	switch (cq->fid.prov_id) {
+	case FI_XPU_PROV_HMREG:
+		return hmreg_xpu_cq_readfrom(cq, buf, count, 0, scope);
 	default:
 		return -FI_XPU_ENOSYS;
 	}
@@ -254,6 +301,8 @@ FI_XPU_FUNC int64_t fi_xpu_cq_readfrom(struct fid_xpu_cq *cq, void *buf, size_t 
 				       void *src_addr, int scope)
 {
 	switch (cq->fid.prov_id) {
+	case FI_XPU_PROV_HMREG:
+		return hmreg_xpu_cq_readfrom(cq, buf, count, src_addr, scope);
 	default:
 		return -FI_XPU_ENOSYS;
 	}
@@ -262,6 +311,8 @@ FI_XPU_FUNC int64_t fi_xpu_cq_readfrom(struct fid_xpu_cq *cq, void *buf, size_t 
 FI_XPU_FUNC int64_t fi_xpu_cq_readerr(struct fid_xpu_cq *cq, void *buf, uint64_t flags, int scope)
 {
 	switch (cq->fid.prov_id) {
+	case FI_XPU_PROV_HMREG:
+		return hmreg_xpu_cq_readerr(cq, buf, flags, scope);
 	default:
 		return -FI_XPU_ENOSYS;
 	}
@@ -271,6 +322,8 @@ FI_XPU_FUNC int64_t fi_xpu_cq_sread(struct fid_xpu_cq *cq, void *buf, size_t cou
 				    uint64_t threshold, int scope)
 {
 	switch (cq->fid.prov_id) {
+	case FI_XPU_PROV_HMREG:
+		return hmreg_xpu_cq_sreadfrom(cq, buf, count, 0, threshold, scope);
 	default:
 		return -FI_XPU_ENOSYS;
 	}
@@ -280,6 +333,8 @@ FI_XPU_FUNC int64_t fi_xpu_cq_sreadfrom(struct fid_xpu_cq *cq, void *buf, size_t
 					void *src_addr, uint64_t threshold, int scope)
 {
 	switch (cq->fid.prov_id) {
+	case FI_XPU_PROV_HMREG:
+		return hmreg_xpu_cq_sreadfrom(cq, buf, count, src_addr, threshold, scope);
 	default:
 		return -FI_XPU_ENOSYS;
 	}
@@ -294,3 +349,8 @@ FI_XPU_FUNC int64_t fi_xpu_cq_sreadfrom(struct fid_xpu_cq *cq, void *buf, size_t
 #endif
 
 #endif /* FI_XPU_DEVICE_H */
+
+/* Silence would make every thread a scope of its own. (fi_xpu_device_hmreg_arch.h) */
+#if defined(HMREG_XPU_ALONE) && defined(HMREG_XPU_RANK)
+#error "HMREG_XPU_RANK, _SYNC and _SHARE are defined too late: rdma/fi_xpu_device.h was included before"
+#endif

@@ -2,18 +2,24 @@
 /* hmreg-info: what each NIC port is, what it can do and what it needs.  See hmreg-info(1). */
 #define _POSIX_C_SOURCE 200809L
 
+#include <errno.h>
 #include <getopt.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "../common.h"
 #include "info.h"
+#include "info_cache.h"
 #include "info_hmem.h"
+#include "info_topology.h"
 #include "tool_text.h"
 
 static const char usage_line[] =
 	"usage: hmreg-info [NAME | -d NAME] [-v] [--hmem | --check] [--json]\n"
-	"       hmreg-info --params [--json]\n";
+	"       hmreg-info --topology [NAME | -d NAME] [--json | --svg]\n"
+	"       hmreg-info --params [--json]\n"
+	"       hmreg-info --cache PID [--stats-dir FOLDER] [--json]\n";
 
 static const char help_text[] =
 	"\n"
@@ -30,20 +36,36 @@ static const char help_text[] =
 	"      --check         the same, and try it: allocate, register and transfer a page of "
 	"host\n"
 	"                      memory and of each device by each NIC that should reach it\n"
+	"      --topology      where accelerators and NICs are in the machine, what lies between "
+	"them,\n"
+	"                      and which NIC is taken first for each accelerator\n"
+	"      --svg           print that as a picture\n"
 	"      --json          print one JSON object\n"
 	"      --params        print the environment variables that the library reads, with\n"
 	"                      their present values, and stop\n"
+	"      --cache PID     print what the registration caches of a process do, which was "
+	"started\n"
+	"                      with HMREG_CACHE_STATS=FOLDER, and stop\n"
+	"      --stats-dir FOLDER\n"
+	"                      where that process keeps its figures (default: as "
+	"HMREG_CACHE_STATS\n"
+	"                      says here, or in that process)\n"
 	"  -h, --help          print this text\n"
 	"  -V, --version       print the version of the interface and of the library\n"
 	"\n"
-	"Exit status: 0 something was shown, 1 there is no such NIC or none can be used, 2 wrong\n"
-	"options, 3 a transfer of --check failed, 4 a library call failed.\n";
+	"Exit status: 0 something was shown, 1 there is no such NIC or none can be used, or no\n"
+	"such process keeps figures, 2 wrong options, 3 a transfer of --check failed, 4 a library\n"
+	"call failed.\n";
 
 enum {
 	OPTION_JSON = 256,
+	OPTION_TOPOLOGY,
+	OPTION_SVG,
 	OPTION_HMEM,
 	OPTION_CHECK,
-	OPTION_PARAMS
+	OPTION_PARAMS,
+	OPTION_CACHE,
+	OPTION_STATS_DIR
 };
 
 static const struct option long_options[] = {
@@ -51,8 +73,12 @@ static const struct option long_options[] = {
 	{ "verbose", no_argument, NULL, 'v' },
 	{ "hmem", no_argument, NULL, OPTION_HMEM },
 	{ "check", no_argument, NULL, OPTION_CHECK },
+	{ "topology", no_argument, NULL, OPTION_TOPOLOGY },
+	{ "svg", no_argument, NULL, OPTION_SVG },
 	{ "json", no_argument, NULL, OPTION_JSON },
 	{ "params", no_argument, NULL, OPTION_PARAMS },
+	{ "cache", required_argument, NULL, OPTION_CACHE },
+	{ "stats-dir", required_argument, NULL, OPTION_STATS_DIR },
 	{ "help", no_argument, NULL, 'h' },
 	{ "version", no_argument, NULL, 'V' },
 	{ NULL, 0, NULL, 0 },
@@ -61,7 +87,10 @@ static const struct option long_options[] = {
 struct options {
 	const char *device;
 	bool verbose, json, params, help, version;
+	bool topology, svg;
 	bool hmem, check; /* check: hmem is set, too */
+	pid_t cache;	  /* 0: not asked for */
+	const char *stats_dir;
 };
 
 static int refuse(const char *what, const char *word)
@@ -69,6 +98,37 @@ static int refuse(const char *what, const char *word)
 	fprintf(stderr, "hmreg-info: %s '%s'\n%s`hmreg-info --help' explains each option.\n", what,
 		word, usage_line);
 	return -1;
+}
+
+static int parse_pid(const char *text, pid_t *pid)
+{
+	unsigned long value;
+	char *end;
+
+	errno = 0;
+	value = strtoul(text, &end, 10);
+	if (*text < '0' || *text > '9' || *end || errno || !value || value > INT_MAX)
+		return refuse("--cache needs the number of a process, not", text);
+	*pid = (pid_t)value;
+	return 0;
+}
+
+/* What goes together. */
+static int check(const struct options *options)
+{
+	if (options->device && !*options->device)
+		return refuse("a NIC domain needs a name, not", "");
+	if (options->stats_dir && !options->cache)
+		return refuse("--stats-dir goes with --cache, not alone:", options->stats_dir);
+	if (options->svg && (!options->topology || options->json))
+		return refuse("a picture is of --topology, without --json:", "--svg");
+	if (options->topology && (options->hmem || options->params || options->verbose))
+		return refuse("of other options a NIC domain, --json and --svg alone go with",
+			      "--topology");
+	if (options->cache &&
+	    (options->device || options->hmem || options->params || options->topology))
+		return refuse("of other options --json alone goes with", "--cache");
+	return 0;
 }
 
 /* 0, or -1 after a message. */
@@ -92,11 +152,24 @@ static int parse(int argc, char **argv, struct options *options)
 		case OPTION_CHECK:
 			options->hmem = options->check = true;
 			break;
+		case OPTION_TOPOLOGY:
+			options->topology = true;
+			break;
+		case OPTION_SVG:
+			options->svg = true;
+			break;
 		case OPTION_JSON:
 			options->json = true;
 			break;
 		case OPTION_PARAMS:
 			options->params = true;
+			break;
+		case OPTION_CACHE:
+			if (parse_pid(optarg, &options->cache))
+				return -1;
+			break;
+		case OPTION_STATS_DIR:
+			options->stats_dir = optarg;
 			break;
 		case 'h':
 			options->help = true;
@@ -114,9 +187,7 @@ static int parse(int argc, char **argv, struct options *options)
 		options->device = argv[optind++];
 	if (optind < argc)
 		return refuse("one NIC domain at a time; too much is", argv[optind]);
-	if (options->device && !*options->device)
-		return refuse("a NIC domain needs a name, not", "");
-	return 0;
+	return check(options);
 }
 
 /* Nothing was found: why. */
@@ -181,6 +252,51 @@ static enum info_exit show(const struct options *options)
 	return status;
 }
 
+static enum info_exit show_topology(const struct options *options)
+{
+	struct info_topology topology = { .table = NULL };
+	struct info_ports ports;
+	enum info_exit status = INFO_EXIT_LIBRARY;
+
+	if (info_ports_find(options->device, &ports)) {
+		; /* it was said */
+	} else if (!ports.count) {
+		tell_missing(options, &ports);
+		status = INFO_EXIT_NO_NIC;
+	} else if (!info_topology_find(&ports, &topology)) {
+		status = INFO_EXIT_OK;
+		if (options->json)
+			info_topology_json(stdout, topology.table);
+		else if (!options->svg)
+			info_topology_text(stdout, topology.table);
+		else if (info_topology_svg(stdout, topology.table))
+			status = INFO_EXIT_LIBRARY;
+	}
+	info_topology_free(&topology);
+	info_ports_free(&ports);
+	return status;
+}
+
+/* Figures of a process that has ended are shown, but are not what was asked for. */
+static enum info_exit show_cache(const struct options *options)
+{
+	struct info_cache cache;
+	enum info_exit status;
+
+	if (info_cache_read(options->cache, options->stats_dir, &cache))
+		return INFO_EXIT_NO_NIC;
+	if (options->json)
+		info_cache_report_json(stdout, &cache);
+	else
+		info_cache_report(stdout, &cache);
+	if (cache.ended)
+		fprintf(stderr, "hmreg-info: process %d has ended without removing its file\n",
+			(int)options->cache);
+	status = cache.ended ? INFO_EXIT_NO_NIC : INFO_EXIT_OK;
+	info_cache_free(&cache);
+	return status;
+}
+
 int main(int argc, char **argv)
 {
 	enum info_exit status = INFO_EXIT_OK;
@@ -195,8 +311,10 @@ int main(int argc, char **argv)
 		tool_print_version("hmreg-info");
 	else if (options.params)
 		status = info_report_params(stdout, options.json) ? INFO_EXIT_LIBRARY : status;
+	else if (options.cache)
+		status = show_cache(&options);
 	else
-		status = show(&options);
+		status = options.topology ? show_topology(&options) : show(&options);
 	if (fflush(stdout) || ferror(stdout)) {
 		perror("hmreg-info: cannot write the result");
 		return INFO_EXIT_LIBRARY;

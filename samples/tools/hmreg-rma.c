@@ -55,10 +55,12 @@ static bool is_known(const char *domain)
 	struct tool_capture capture;
 	struct fi_info *list;
 	char said[256]; /* is told in this tool's words */
-	int ret;
+	int ret, modes = sample_mr_modes;
 
 	tool_capture_begin(&capture);
+	sample_mr_modes = SAMPLE_MR_MODES; /* whatever it demands */
 	ret = sample_find_registration(domain, 0, &list);
+	sample_mr_modes = modes;
 	tool_capture_end(&capture, said, sizeof(said));
 	if (!ret)
 		fi_freeinfo(list);
@@ -115,6 +117,8 @@ static void print_choices(const struct rma_options *options)
 	else if (options->bind)
 		fprintf(stderr, "with the address %s ", options->bind);
 	fputs("offers the operations asked for", stderr);
+	if (options->no_desc)
+		fputs(" without descriptors (it must not need FI_MR_LOCAL)", stderr);
 	if (rma_caps(options) & FI_HMEM)
 		fputs(" on dma-bufs or accelerator memory", stderr);
 	if (two && !options->device)
@@ -244,6 +248,8 @@ int main(int argc, char **argv)
 		break;
 	}
 	tool_capture_setup();
+	if (options.no_desc) /* who agrees on these has to give descriptors */
+		sample_mr_modes &= ~(FI_MR_LOCAL | FI_MR_HMEM);
 	if (options.list)
 		return list_domains(&options);
 	if (options.timeout_s)

@@ -44,7 +44,9 @@ struct info_ports {
 	size_t count;
 	struct info_unusable *unusable; /* owned */
 	size_t unusable_count;
-	bool all; /* not one that was asked for by name */
+	bool all;     /* not one that was asked for by name */
+	bool watched; /* monitor is valid: the library has this extension */
+	struct hmreg_cache_monitor monitor;
 };
 
 /*

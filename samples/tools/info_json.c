@@ -122,6 +122,8 @@ static void port(FILE *out, const struct info_port *p, bool verbose)
 	number(out, "max_msg_size", info->ep_attr->max_msg_size);
 	fputs(", ", out);
 	number(out, "inject_size", info->tx_attr->inject_size);
+	fputs(", ", out);
+	number(out, "max_xpu_ctx_cnt", info->domain_attr->max_xpu_ctx_cnt);
 	if (info->nic)
 		nic(out, info->nic);
 	if (p->described)
@@ -151,7 +153,16 @@ void info_report_json(FILE *out, const struct info_ports *ports, bool verbose,
 		tool_json_string(out, ports->unusable[i].reason);
 		fputc('}', out);
 	}
-	fputs("],\n \"hmem\": ", out);
+	fputs("],\n \"cache_monitor\": ", out);
+	if (ports->watched) {
+		fputc('{', out);
+		tool_json_member(out, "name", ports->monitor.name);
+		tool_json_member(out, "reason", ports->monitor.reason);
+		fprintf(out, "\"in_use\": %s}", ports->monitor.in_use ? "true" : "false");
+	} else {
+		fputs("null", out);
+	}
+	fputs(",\n \"hmem\": ", out);
 	info_hmem_report_json(out, hmem);
 	fputs("}\n", out);
 }

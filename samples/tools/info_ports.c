@@ -154,8 +154,9 @@ bool info_registers_only(const struct info_port *port)
 static uint64_t caps_on_request(const struct info_port *port)
 {
 	const struct fi_info *info = port->info;
-	static const uint64_t bits[] = { FI_RMA_EVENT, FI_SOURCE, FI_DIRECTED_RECV, FI_FENCE,
-					 FI_HMEM,      FI_TAGGED, FI_MULTI_RECV,    FI_SHARED_AV };
+	static const uint64_t bits[] = { FI_RMA_EVENT,	FI_SOURCE,    FI_DIRECTED_RECV,
+					 FI_FENCE,	FI_HMEM,      FI_TAGGED,
+					 FI_MULTI_RECV, FI_SHARED_AV, FI_XPU };
 	uint64_t found = 0;
 	struct fi_info *list;
 	char unwanted[256];
@@ -172,8 +173,19 @@ static uint64_t caps_on_request(const struct info_port *port)
 	return found;
 }
 
+/* Ask, once, what follows host memory; an older library has no such operation. */
+static void ask_monitor(struct info_ports *ports, struct fid_fabric *fabric,
+			const struct hmreg_fabric_ops *ops)
+{
+	if (ports->watched || ops->size < offsetof(struct hmreg_fabric_ops, cache_monitor) +
+						  sizeof(ops->cache_monitor))
+		return;
+	ports->monitor.size = sizeof(ports->monitor);
+	ports->watched = !ops->cache_monitor(&fabric->fid, &ports->monitor);
+}
+
 /* Ask the extension about one port. */
-static int describe(struct info_port *port)
+static int describe(struct info_ports *ports, struct info_port *port)
 {
 	struct hmreg_fabric_ops *ops;
 	struct fid_fabric *fabric;
@@ -187,6 +199,7 @@ static int describe(struct info_port *port)
 		port->device.size = sizeof(port->device);
 		ret = ops->device(&fabric->fid, port->info, &port->device);
 		port->described = !ret;
+		ask_monitor(ports, fabric, ops);
 	}
 	if (ret && ret != -FI_ENOSYS)
 		sample_fail("asking about a port", ret);
@@ -224,7 +237,7 @@ static int add_ports(struct info_ports *ports, const struct fi_info *list)
 		ports->port = more;
 		more += ports->count++;
 		*more = (struct info_port){ .info = info };
-		ret = describe(more);
+		ret = describe(ports, more);
 		if (ret)
 			return ret;
 		more->on_request = caps_on_request(more);

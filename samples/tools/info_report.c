@@ -112,6 +112,7 @@ static void print_limits(FILE *out, const struct info_port *port)
 		return;
 	print_limit(out, "largest message", info->ep_attr->max_msg_size, true);
 	print_limit(out, "largest injected message", info->tx_attr->inject_size, true);
+	print_limit(out, "XPU contexts", info->domain_attr->max_xpu_ctx_cnt, false);
 }
 
 static void print_attributes(FILE *out, const struct fi_info *info)
@@ -173,6 +174,17 @@ static void print_port(FILE *out, const struct info_port *port, bool verbose)
 		print_attributes(out, info);
 }
 
+/* What keeps registrations of host memory right, for the process as a whole. */
+static void print_monitor(FILE *out, const struct hmreg_cache_monitor *monitor)
+{
+	fputs("\nregistration cache\n", out);
+	if (monitor->name[0])
+		fprintf(out, LABEL "%s%s\n", "monitor", monitor->name,
+			monitor->in_use ? "" : ", as soon as it is needed");
+	else
+		fprintf(out, LABEL "%s\n", "monitor", monitor->reason);
+}
+
 /* Hardware, usable or not. */
 static bool has_devices(const struct info_ports *ports)
 {
@@ -199,6 +211,8 @@ void info_report(FILE *out, const struct info_ports *ports, bool verbose)
 	for (i = 0; i < ports->unusable_count; i++)
 		fprintf(out, "%s\n" LABEL "%s\n", ports->unusable[i].name, "not usable",
 			ports->unusable[i].reason);
+	if (ports->watched && ports->all)
+		print_monitor(out, &ports->monitor);
 	if (ports->all && !has_devices(ports))
 		fputs("\nThe system has no RDMA device.\n", out);
 }

@@ -3,6 +3,7 @@
  * hmreg-rma: what its source files share.  Flow: options -> run (rows) -> report, or options -> serve.
  *
  *   rma_run.c     rounds: contents before and after, timing, the check of every byte
+ *   rma_cache.c   the same without descriptors: what the registration cache does
  *   rma_ops.c     the operations: posting, completion, limits
  *   rma_target.c  the target's side of a run: in this process, or by messages to a server
  *   rma_memory.c  the memory behind it: host memory, a dma-buf or a device's, registered and checked
@@ -47,6 +48,7 @@ struct rma_options {
 	unsigned int timeout_s;	 /* longest wait for the peer; 0: not given */
 	bool server, loop;	 /* loop: serve one client after the other */
 	bool dmabuf;		 /* the target's memory is a dma-buf */
+	bool no_desc;		 /* once more, without descriptors */
 	struct sample_place target, local; /* where the target's and the initiator's memory is */
 	bool list, json, quiet, progress;
 };
@@ -69,6 +71,11 @@ struct rma_row {
 	double bytes_per_s;
 	unsigned int iterations;
 	bool verified;
+	struct { /* the same without descriptors; options say whether */
+		double first_ns, latency_ns;
+		double bytes_per_s;
+		uint64_t hits, misses, unkept;
+	} no_desc;
 };
 
 struct rma_result {
@@ -79,6 +86,8 @@ struct rma_result {
 	struct sample_place target, local; /* where the memory is */
 	uint64_t path;			   /* enum hmreg_path of the target's; 0: not told */
 	char server[128];		   /* its domain's name, "" where both ends are here */
+	bool no_desc;			   /* rows have it */
+	char monitor[192];		   /* of the initiator's cache */
 };
 
 /*

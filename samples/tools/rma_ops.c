@@ -45,7 +45,8 @@ static ssize_t post(struct rma_path *p, enum rma_kind kind, size_t offset, size_
 {
 	struct fid_ep *ep = p->end->ep;
 	fi_addr_t peer = p->end->peer;
-	void *desc = fi_mr_desc(p->data_mr), *words_desc = fi_mr_desc(p->words_mr);
+	void *desc = p->no_desc ? NULL : fi_mr_desc(p->data_mr);
+	void *words_desc = p->no_desc ? NULL : fi_mr_desc(p->words_mr);
 	uint8_t *data = p->data + offset;
 	uint64_t address = p->address + offset;
 

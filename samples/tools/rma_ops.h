@@ -37,6 +37,7 @@ struct rma_path {
 	uint8_t *data;		 /* its buffer */
 	struct rma_words *words; /* its result and comparison */
 	struct fid_mr *data_mr, *words_mr;
+	bool no_desc;		 /* operations name neither */
 	uint64_t address, key;	 /* of the target's first byte */
 	size_t chunk[RMA_KINDS]; /* most bytes that one call may move; 0: not offered */
 };

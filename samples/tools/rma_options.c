@@ -24,7 +24,7 @@
 static const char usage_line[] =
 	"usage: hmreg-rma [NAME | -d NAME] [--iface KIND[:DEVICE] | --dmabuf]\n"
 	"                 [--local-iface KIND[:DEVICE]] [--min SIZE] [--max SIZE] [--iters N]\n"
-	"                 [--ops LIST] [--json] [--quiet] [--no-progress]\n"
+	"                 [--ops LIST] [--no-desc] [--json] [--quiet] [--no-progress]\n"
 	"       hmreg-rma [-d NAME] --server [--bind ADDRESS] [--port P] [--loop]\n"
 	"                 [--iface KIND[:DEVICE] | --dmabuf] ...\n"
 	"       hmreg-rma [-d NAME] --client HOST [--port P] ...\n"
@@ -53,6 +53,9 @@ static const char help_text[] =
 	"      --iters N       iterations per size, and back to back no more than that and 3\n"
 	"                      (default: chosen by size)\n"
 	"      --ops LIST      any of write,read,atomic (default: all that the NIC has)\n"
+	"      --no-desc       each row once more without descriptors: what the library's "
+	"registration\n"
+	"                      cache makes of that\n"
 	"      --json          print one JSON object instead of the table; with list, an array\n"
 	"  -q, --quiet         print no table: the exit status tells\n"
 	"      --no-progress   no progress bar, even on a terminal\n"
@@ -82,6 +85,7 @@ enum {
 	OPTION_JSON,
 	OPTION_NO_PROGRESS,
 	OPTION_DMABUF,
+	OPTION_NO_DESC,
 	OPTION_LOCAL_IFACE,
 	OPTION_SERVER,
 	OPTION_CLIENT,
@@ -103,6 +107,7 @@ static const struct option long_options[] = {
 	{ "quiet", no_argument, NULL, 'q' },
 	{ "no-progress", no_argument, NULL, OPTION_NO_PROGRESS },
 	{ "dmabuf", no_argument, NULL, OPTION_DMABUF },
+	{ "no-desc", no_argument, NULL, OPTION_NO_DESC },
 	{ "server", no_argument, NULL, OPTION_SERVER },
 	{ "client", required_argument, NULL, OPTION_CLIENT },
 	{ "port", required_argument, NULL, OPTION_PORT },
@@ -282,6 +287,9 @@ static enum rma_parse apply(int option, char **argv, struct rma_options *options
 	case OPTION_DMABUF:
 		options->dmabuf = true;
 		return RMA_PARSE_RUN;
+	case OPTION_NO_DESC:
+		options->no_desc = true;
+		return RMA_PARSE_RUN;
 	case OPTION_SERVER:
 	case OPTION_CLIENT:
 	case OPTION_PORT:
@@ -319,6 +327,8 @@ static enum rma_parse check_two(const struct rma_options *options)
 		return refuse("--bind and --loop go with --server");
 	if (options->host && (options->dmabuf || options->target.iface != FI_HMEM_SYSTEM))
 		return refuse("--dmabuf and --iface go with --server: the memory is there");
+	if (options->server && options->no_desc)
+		return refuse("--no-desc goes with --client: the initiator is there");
 	if (options->server && options->local.iface != FI_HMEM_SYSTEM)
 		return refuse("--local-iface goes with --client: the initiator is there");
 	if (two && options->device && !strncmp(options->device, "sw-", 3))

@@ -6,10 +6,12 @@
 
 #include <rdma/fi_domain.h>
 
+#include "rma_cache.h"
+#include "rma_report.h"
 #include "tool_accel.h"
 #include "tool_text.h"
 
-static const char *time_text(double ns, char *text, size_t room)
+const char *rma_time_text(double ns, char *text, size_t room)
 {
 	if (ns <= 0) /* not measured: verification failed before */
 		snprintf(text, room, "-");
@@ -65,12 +67,14 @@ void rma_report_table(FILE *out, const struct fi_info *info, const struct rma_re
 	for (row = result->rows; row < result->rows + result->count; row++) {
 		fprintf(out, "%9s  %-13s %12s %12s %12s %9.1f MB/s  %s\n",
 			tool_size_text(row->size, text[0], sizeof(text[0])), row->operation,
-			time_text(row->register_ns, text[1], sizeof(text[1])),
-			time_text(row->close_ns, text[2], sizeof(text[2])),
-			time_text(row->latency_ns, text[3], sizeof(text[3])),
+			rma_time_text(row->register_ns, text[1], sizeof(text[1])),
+			rma_time_text(row->close_ns, text[2], sizeof(text[2])),
+			rma_time_text(row->latency_ns, text[3], sizeof(text[3])),
 			row->bytes_per_s / 1e6, row->verified ? "yes" : "NO");
 		wrong += !row->verified;
 	}
+	if (result->no_desc)
+		rma_report_no_desc(out, result);
 	if (wrong)
 		fprintf(out, "\n%zu of %zu row%s FAILED verification.\n", wrong, result->count,
 			result->count == 1 ? "" : "s");
@@ -125,16 +129,21 @@ void rma_report_json(FILE *out, const struct fi_info *info, const struct rma_res
 	tool_json_member(out, "path", tool_path_word((enum hmreg_path)result->path));
 	if (result->server[0])
 		tool_json_member(out, "server", result->server);
+	if (result->no_desc)
+		tool_json_member(out, "monitor", result->monitor);
 	tool_json_modes(out, "mr_mode", info->domain_attr->mr_mode);
 	fputs(",\n \"rows\": [", out);
 	for (row = result->rows; row < result->rows + result->count; row++) {
 		fprintf(out,
 			"%s\n  {\"size\": %zu, \"operation\": \"%s\", \"register_ns\": %.1f, "
 			"\"close_ns\": %.1f, \"latency_ns\": %.1f, \"bytes_per_s\": %.0f, "
-			"\"iterations\": %u, \"verified\": %s}",
+			"\"iterations\": %u, \"verified\": %s",
 			row == result->rows ? "" : ",", row->size, row->operation, row->register_ns,
 			row->close_ns, row->latency_ns, row->bytes_per_s, row->iterations,
 			row->verified ? "true" : "false");
+		if (result->no_desc)
+			rma_report_no_desc_json(out, row);
+		fputc('}', out);
 	}
 	fprintf(out, "],\n \"verified\": %s}\n", result->verified ? "true" : "false");
 }

@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "../common.h"
+#include "rma_cache.h"
 #include "rma_content.h"
 #include "rma_memory.h"
 #include "rma_ops.h"
@@ -28,6 +29,7 @@
 #define SMALL_GROUP 15
 #define RUNS	    3	 /* back to back */
 #define MOST_ROUND  2001 /* operations of one of these */
+#define FIRSTS	    5	 /* operations that are the first of a buffer without descriptor */
 #define MOST_LOCAL  1000 /* iterations that are chosen by size */
 #define MOST_REMOTE 100	 /* where each takes questions to a server */
 
@@ -169,43 +171,89 @@ static unsigned int round_length(const struct rma_options *options, size_t size)
 	return clamp(ROUND_BYTES / RUNS / size, 3, most) | 1;
 }
 
-/* All rounds of one kind at one size; stops at the first wrong byte. */
+/* What rounds of one kind at one size took. */
+struct timing {
+	double latency_ns, bytes_per_s;
+	bool right;
+};
+
+/* All of them, iterations for the latency; stops at the first wrong byte. */
+static int run_rounds(struct bench *s, enum rma_kind kind, size_t size, unsigned int iterations,
+		      struct timing *timing)
+{
+	unsigned int group = size <= SMALL_SIZE ? SMALL_GROUP : 1, i;
+	unsigned int back_to_back = round_length(s->options, size);
+	double *times = calloc(iterations, sizeof(*times)), ns, runs[RUNS];
+	int ret = times ? 0 : sample_fail("calloc", -FI_ENOMEM);
+
+	*timing = (struct timing){ .right = true };
+	for (i = 0; !ret && timing->right && i < iterations; i++) {
+		ret = run_round(s, kind, size, group, false, &times[i], &timing->right);
+		times[i] /= group;
+	}
+	if (!ret && timing->right)
+		timing->latency_ns = median(times, iterations);
+	for (i = 0; !ret && timing->right && i < RUNS; i++)
+		ret = run_round(s, kind, size, back_to_back, true, &runs[i], &timing->right);
+	if (!ret && timing->right) {
+		ns = median(runs, RUNS);
+		timing->bytes_per_s = (double)size * back_to_back / (ns > 0 ? ns : 1) * 1e9;
+	}
+	free(times);
+	return ret;
+}
+
 static int run_kind(struct bench *s, enum rma_kind kind, size_t size, struct rma_row *row)
 {
-	unsigned int group = size <= SMALL_SIZE ? SMALL_GROUP : 1;
-	unsigned int back_to_back = round_length(s->options, size);
-	unsigned int iterations = s->options->iterations, i;
-	double *times, ns = 0, runs[RUNS];
+	unsigned int iterations = s->options->iterations;
+	struct timing timing = { .right = true };
+	double ns;
 	int ret;
 
 	if (!iterations)
 		iterations =
 			clamp(ROUND_BYTES / size, 3, s->target.remote ? MOST_REMOTE : MOST_LOCAL);
-	times = calloc(iterations, sizeof(*times));
-	if (!times)
-		return sample_fail("calloc", -FI_ENOMEM);
-	*row = (struct rma_row){ size,
-				 rma_kinds[kind].name,
-				 s->registered.register_ns,
-				 s->registered.close_ns,
-				 0,
-				 0,
-				 iterations,
-				 true };
+	*row = (struct rma_row){ .size = size,
+				 .operation = rma_kinds[kind].name,
+				 .register_ns = s->registered.register_ns,
+				 .close_ns = s->registered.close_ns,
+				 .iterations = iterations };
 	ret = run_round(s, kind, size, 1, false, &ns, &row->verified); /* warm-up, checked too */
-	for (i = 0; !ret && row->verified && i < iterations; i++) {
-		ret = run_round(s, kind, size, group, false, &times[i], &row->verified);
-		times[i] /= group;
-	}
-	if (!ret && row->verified)
-		row->latency_ns = median(times, iterations);
-	for (i = 0; !ret && row->verified && i < RUNS; i++)
-		ret = run_round(s, kind, size, back_to_back, true, &runs[i], &row->verified);
 	if (!ret && row->verified) {
-		ns = median(runs, RUNS);
-		row->bytes_per_s = (double)size * back_to_back / (ns > 0 ? ns : 1) * 1e9;
+		ret = run_rounds(s, kind, size, iterations, &timing);
+		row->verified = timing.right;
 	}
-	free(times);
+	row->latency_ns = timing.latency_ns;
+	row->bytes_per_s = timing.bytes_per_s;
+	return ret;
+}
+
+/* The same without descriptors: from memory that nobody has sent from yet, and then again and again. */
+static int run_no_desc(struct bench *s, enum rma_kind kind, size_t size, struct rma_row *row)
+{
+	struct hmreg_cache_stats before, after;
+	struct timing timing = { .right = true };
+	double first[FIRSTS];
+	unsigned int i;
+	int ret = 0;
+
+	rma_cache_figures(&s->initiator, &before);
+	for (i = 0; !ret && row->verified && i < FIRSTS; i++) {
+		ret = rma_cache_forget(&s->local);
+		if (!ret)
+			ret = run_round(s, kind, size, 1, false, &first[i], &row->verified);
+	}
+	if (ret || !row->verified)
+		return ret;
+	row->no_desc.first_ns = median(first, FIRSTS);
+	ret = run_rounds(s, kind, size, row->iterations, &timing);
+	row->verified = timing.right;
+	row->no_desc.latency_ns = timing.latency_ns;
+	row->no_desc.bytes_per_s = timing.bytes_per_s;
+	rma_cache_figures(&s->initiator, &after);
+	row->no_desc.hits = after.all.hits - before.all.hits;
+	row->no_desc.misses = after.all.misses - before.all.misses;
+	row->no_desc.unkept = after.all.unkept - before.all.unkept;
 	return ret;
 }
 
@@ -269,12 +317,33 @@ static int run_kinds(struct bench *s, size_t size, struct rma_result *result)
 	return ret;
 }
 
+/* The rows from first on, once more, with nothing of the initiator's registered by this program. */
+static int run_again(struct bench *s, size_t size, size_t first, struct rma_result *result)
+{
+	int ret = close_region(&s->path.data_mr), kind;
+	size_t at;
+
+	s->path.no_desc = true;
+	for (at = first; !ret && at < result->count; at++) {
+		for (kind = 0; rma_kinds[kind].name != result->rows[at].operation; kind++)
+			;
+		if (result->rows[at].verified)
+			ret = run_no_desc(s, (enum rma_kind)kind, size, &result->rows[at]);
+		result->verified &= result->rows[at].verified;
+	}
+	s->path.no_desc = false;
+	return ret;
+}
+
 static int run_size(struct bench *s, size_t size, struct rma_result *result)
 {
 	int ret = open_regions(s, size), failed;
+	size_t first = result->count;
 
 	if (!ret) {
 		ret = run_kinds(s, size, result);
+		if (!ret && s->options->no_desc)
+			ret = run_again(s, size, first, result);
 		failed = sample_unuse(&s->initiator, &s->registered.key, s->path.key);
 		ret = ret ? ret : failed;
 	}
@@ -412,6 +481,7 @@ enum rma_exit rma_run(const struct rma_options *options, const struct fi_info *i
 		      struct rma_result *result)
 {
 	struct bench s = { .options = options, .seed = SIZE_FACTOR };
+	struct hmreg_cache_stats stats;
 	size_t size;
 	int ret, failed;
 
@@ -429,6 +499,11 @@ enum rma_exit rma_run(const struct rma_options *options, const struct fi_info *i
 	result->local = options->local;
 	result->path = s.registered.path;
 	memcpy(result->server, s.target.text, sizeof(result->server));
+	result->no_desc = options->no_desc;
+	if (!ret && options->no_desc) {
+		rma_cache_figures(&s.initiator, &stats);
+		memcpy(result->monitor, stats.monitor, sizeof(result->monitor));
+	}
 	if (options->progress)
 		rma_report_progress(0, 0, 0, NULL);
 	failed = close_bench(&s);

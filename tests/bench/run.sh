@@ -1,13 +1,18 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
 # Builds a release and runs the benchmarks.
-# Usage: tests/bench/run.sh [NAME...] [--tsv] [--device NAME] [--part NAME] [--vm] [--instructions]
+# Usage: tests/bench/run.sh [NAME...] [--tsv] [--device NAME] [--part NAME] [--vm] [--instructions] [--on DEVICE]
 #   NAME            a benchmark program (default: all)
 #   --tsv           print each figure as name<TAB>value<TAB>unit, and nothing else on standard output
 #   --device NAME   verbs_bench: this RDMA device (default: the first; where there is none, the emulated
-#                   one, which shows what the library itself takes)
-#   --part NAME     verbs_bench: only registration (reg), sub-MRs (sub) or writes (write)
-#   --vm            verbs_bench: in the virtual machine, on its software RDMA device
+#                   one, which shows what the library itself takes); xpu_bench: this NIC domain (default:
+#                   sw-scalable, and then the emulated RDMA device); multi_bench: these RDMA devices,
+#                   separated by commas (default: software NICs)
+#   --part NAME     verbs_bench: only registration (reg), sub-MRs (sub) or writes (write); xpu_bench: only
+#                   descriptors (fetch), rings, scopes or the engine
+#   --on DEVICE     xpu_bench: kernels run on this device: cpu (default), threads, cuda:0
+#   --vm            verbs_bench, xpu_bench, multi_bench: in the virtual machine, on its software RDMA
+#                   devices
 #   --instructions  verbs_bench: instructions of a registration and close, counted by callgrind over the
 #                   emulated device
 set -u
@@ -15,13 +20,13 @@ cd "$(dirname "$0")/../.." || exit 1
 . tests/packages.sh
 
 known=$(sed -n '/^set(HMREG_BENCHMARKS/,/^)/s/^ *\([a-z0-9_]*\)$/\1/p' tests/bench/CMakeLists.txt)
-names= tsv= device= part= vm= instructions=
+names= tsv= device= part= vm= instructions= on=cpu
 while [ $# -gt 0 ]; do
 	case $1 in
 	--tsv) tsv=--tsv ;;
 	--vm) vm=yes ;;
 	--instructions) instructions=yes ;;
-	--device | --part)
+	--device | --part | --on)
 		if [ $# -lt 2 ]; then
 			echo "error: $1 needs a name" >&2
 			exit 2
@@ -29,6 +34,7 @@ while [ $# -gt 0 ]; do
 		case $1 in
 		--device) device=$2 ;;
 		--part) part=$2 ;;
+		--on) on=$2 ;;
 		esac
 		shift
 		;;
@@ -51,6 +57,8 @@ if [ -n "$vm$instructions$device$part" ]; then
 fi
 
 hm_packages build >&2 || exit 1
+# what cache_bench compares with; without it there are no figures of that
+hm_packages bench >&2 || echo "cache_bench: UCX's cache is left out" >&2
 log=build/bench.log
 mkdir -p build
 if ! { hm_configure release build/bench -DHMREG_BUILD_SAMPLES=OFF -DHMREG_BUILD_TESTS=OFF \
@@ -146,11 +154,39 @@ hmem_bench()
 	"$programs/hmem_bench" $tsv # what this machine has, which may be nothing
 }
 
+# On the software NIC, then on an RDMA device that takes next to no time.
+xpu_bench()
+{
+	xpu="$programs/xpu_bench $tsv --on $on --part ${part:-all}"
+	if [ -n "$vm" ]; then
+		tests/vm/run.sh --devices wires --timeout 1500 -- $xpu --device "${device:-rxe0}"
+	elif [ -n "$device" ]; then
+		$xpu --device "$device"
+	else
+		$xpu && { [ ! -e "$drivers" ] || emulated "" $xpu --device emu0; }
+	fi
+}
+
+# Software NICs; in the virtual machine its two RDMA devices, on as many processors.
+multi_bench()
+{
+	if [ -n "$vm" ]; then
+		tests/vm/run.sh --devices wires --timeout 1500 --memory 1800 --processors 2 -- \
+			"$programs/multi_bench" $tsv --device rxe0 --device rxe1
+	elif [ -n "$device" ]; then
+		"$programs/multi_bench" $tsv $(echo "$device" | sed 's/^/--device /; s/,/ --device /g')
+	else
+		"$programs/multi_bench" $tsv
+	fi
+}
+
 status=0
 for name in ${names:-$known}; do
 	case $name in
 	verbs_bench) verbs_bench ;;
 	hmem_bench) hmem_bench ;;
+	multi_bench) multi_bench ;;
+	xpu_bench) xpu_bench ;;
 	*) "$programs/$name" $tsv ;;
 	esac || {
 		status=1

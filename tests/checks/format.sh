@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# Layout of all C sources, as .clang-format says.  Other versions of clang-format lay out differently,
+# Layout of all C and C++ sources, as .clang-format says.  Other versions of clang-format lay out differently,
 # so without version 14 this check is skipped.
 set -eu
 cd "$(dirname "$0")/../.."
@@ -15,7 +15,7 @@ if [ -z "$tool" ]; then
 	exit 77
 fi
 # Several at once: the one of a process that would change a file says so on standard error.
-wrong=$(find core hmem dmabuf xpu include samples tests -name '*.[ch]' -print0 |
+wrong=$(find core hmem dmabuf xpu include samples tests \( -name '*.[ch]' -o -name '*.[ch]pp' \) -print0 |
 	xargs -0 -n 16 -P "$(nproc)" "$tool" --style=file --dry-run 2>&1 |
 	sed -n 's/^\([^ :]*\):[0-9]*:[0-9]*: .*/\1/p' | sort -u | tr '\n' ' ')
 if [ -n "$wrong" ]; then
@@ -24,7 +24,7 @@ if [ -n "$wrong" ]; then
 	exit 1
 fi
 # What clang-format does not see: the length of files.
-long=$(find core hmem dmabuf xpu include samples -name '*.[ch]' -exec awk '
+long=$(find core hmem dmabuf xpu include samples \( -name '*.[ch]' -o -name '*.[ch]pp' \) -exec awk '
 	FNR == 601 { print FILENAME ": more than 600 lines" }' {} +)
 if [ -n "$long" ]; then
 	printf '%s\n' "$long"

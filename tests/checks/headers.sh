@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# Each public header compiles alone and twice, without a warning, in C and C++ of several ages and
-# with each of gcc and clang that is installed; the device-side header also without the C library,
+# Each public header compiles alone and twice, without a warning, in C and C++ of several ages (those for
+# C++ with and without exceptions) and with each of gcc and clang that is installed; the device-side header also without the C library,
 # and as CUDA and HIP where clang knows them.
 # Usage: headers.sh [INCLUDE_FOLDER]    (default: the tree's own include)
 set -u
@@ -59,6 +59,22 @@ try_headers()
 	printf '%-8s -std=%-6s %d headers\n' "$cc" "$std" $((passed - before))
 }
 
+# try_cxx COMPILER STANDARD OPTIONS...: the headers that are for C++.
+try_cxx()
+{
+	cc=$1 std=$2
+	shift 2
+	before=$passed
+	for header in $cxx_headers; do
+		printf '#include <hmreg/%s>\n#include <hmreg/%s>\nint abi_alone;\n' \
+			"$header" "$header" >"$work/alone.cpp"
+		# shellcheck disable=SC2086
+		try "hmreg/$header, $cc -std=$std $*" "$cc" -std="$std" $warnings "$@" \
+			-I"$include" -fsyntax-only "$work/alone.cpp"
+	done
+	printf '%-8s -std=%-6s %d headers in hmreg/ %s\n' "$cc" "$std" $((passed - before)) "$*"
+}
+
 # Old names compile in silence, and warn where the program asks for it.
 try_deprecated()
 {
@@ -108,6 +124,7 @@ try_device()
 }
 
 headers=$(cd "$include/rdma" && echo *.h)
+cxx_headers=$(cd "$include/hmreg" && echo *.hpp)
 compilers=0
 for cc in gcc clang g++ clang++; do
 	if ! command -v "$cc" >/dev/null 2>&1; then
@@ -120,6 +137,9 @@ for cc in gcc clang g++ clang++; do
 		try_headers "$cc" c++ c++11
 		try_headers "$cc" c++ c++20
 		try_deprecated "$cc" c++ c++11
+		try_cxx "$cc" c++17
+		try_cxx "$cc" c++20
+		try_cxx "$cc" c++17 -fno-exceptions -fno-rtti
 		;;
 	*)
 		try_headers "$cc" c c99 -Wstrict-prototypes

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
 # Installs into a fresh folder, moves it, and builds small outside projects against it: in C and C++,
-# with find_package(hmreg) and with pkg-config, shared and static.  Each program is run.
+# with find_package(hmreg) and with pkg-config, shared and static; and imports the Python module.  Each program is run.
 # Usage: install.sh BUILD-FOLDER [C-COMPILER CXX-COMPILER]
 set -eu
 build=$1 cc=${2:-cc} cxx=${3:-c++}
@@ -90,11 +90,12 @@ write_project()
 # Every file the outside needs is there; nothing speaks of the build folder or the source folder.
 layout()
 {
-	for file in include/rdma/fabric.h include/rdma/fi_domain.h include/rdma/fi_ext_hmreg.h bin/hmreg-rma bin/hmreg-info \
+	for file in include/rdma/fabric.h include/rdma/fi_domain.h include/rdma/fi_ext_hmreg.h include/hmreg/hmreg.hpp bin/hmreg-check bin/hmreg-rma bin/hmreg-info \
 		"$lib/libhmreg.so" "$lib/libhmreg.so.1" "$lib/libhmreg.so.1.0.0" "$lib/libhmreg.a" \
 		"$lib/pkgconfig/hmreg.pc" "$lib/cmake/hmreg/hmregConfig.cmake" \
 		"$lib/cmake/hmreg/hmregConfigVersion.cmake" "$lib/cmake/hmreg/hmregTargets.cmake" \
-		share/hmreg/hmreg.supp share/doc/hmreg/LICENSE; do
+		share/hmreg/hmreg.supp share/doc/hmreg/LICENSE "$lib/libfabric/libhmreg-fi.so" \
+		lib/python3/dist-packages/hmreg/__init__.py; do
 		[ -e "$prefix/$file" ] || {
 			echo "$file is not installed"
 			return 1
@@ -126,6 +127,32 @@ with_pkg_config()
 	fi
 }
 
+# The sample for C++, with the headers that are for it.
+with_cxx_headers()
+{
+	# shellcheck disable=SC2046
+	"$cxx" -std=c++17 -Wall -Wextra -Werror -o "$scratch/cxx_write" "$source/samples/cxx_write.cpp" \
+		$(pkg-config --cflags --libs hmreg) && LD_LIBRARY_PATH=$prefix/$lib "$scratch/cxx_write" sw-verbs
+}
+
+# The plug-in, for a libfabric of this machine; one without a sanitizer does not load one with it.
+plugin_is_listed()
+{
+	if ! command -v fi_info >/dev/null 2>&1 || ! grep -q '^HMREG_SANITIZE:[A-Z]*=$' "$build/CMakeCache.txt"; then
+		echo "not tried: no fi_info here (package libfabric-bin), or a sanitizer"
+		return 0
+	fi
+	FI_PROVIDER_PATH=$prefix/$lib/libfabric fi_info -p hmreg -d sw-verbs | grep 'domain: sw-verbs'
+}
+
+# The Python module finds the library of its own tree, wherever that is.
+with_python()
+{
+	env -u LD_LIBRARY_PATH PYTHONPATH="$prefix/lib/python3/dist-packages" \
+		python3 -B "$source/samples/python_write.py" sw-verbs >"$scratch/python" &&
+		grep -qx "written from Python" "$scratch/python"
+}
+
 source=$(cd "$(dirname "$0")/../.." && pwd)
 lib=$(sed -n 's/^CMAKE_INSTALL_LIBDIR:[A-Z]*=//p' "$build/CMakeCache.txt")
 attempt install cmake --install "$build" --prefix "$scratch/first"
@@ -143,7 +170,14 @@ for program in c_hmreg cpp_hmreg c_hmreg_static cpp_hmreg_static; do
 done
 attempt pkg_config_c with_pkg_config "$cc" outside.c shared
 attempt pkg_config_cpp with_pkg_config "$cxx" outside.cpp shared
+attempt pkg_config_cxx_headers with_cxx_headers
 attempt pkg_config_c_static with_pkg_config "$cc" outside.c static
 attempt pkg_config_cpp_static with_pkg_config "$cxx" outside.cpp static
+attempt installed_plugin_is_listed plugin_is_listed
+if command -v python3 >/dev/null 2>&1 && grep -q '^HMREG_SANITIZE:[A-Z]*=$' "$build/CMakeCache.txt"; then
+	attempt python_module with_python
+else
+	echo "[  SKIPPED ] python_module: python3 is not installed, or a sanitizer"
+fi
 attempt installed_tool_starts "$prefix/bin/hmreg-rma" --help
 [ "$failed" -eq 0 ]

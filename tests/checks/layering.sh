@@ -10,12 +10,13 @@ trap 'rm -rf "$scratch"' EXIT
 # violations FOLDER: prints a line for each include that is not allowed.
 violations()
 {
-	(cd "$1" && find core hmem dmabuf xpu include samples tests -name '*.[ch]' 2>/dev/null | sort |
+	(cd "$1" && find core hmem dmabuf xpu include samples tests \( -name '*.[ch]' -o -name '*.[ch]pp' \) 2>/dev/null | sort |
 		xargs -r awk '
 	function layer(path)
 	{
 		if (path == "core/init.c") return "init"
 		if (path ~ /^core\/base\//) return "base"
+		if (path ~ /^core\/topo\//) return "topo"
 		if (path ~ /^core\/nic\/sw[^\/]*$/) return "nic-sw"
 		if (path ~ /^core\/nic\//) return "nic"
 		if (path ~ /^core\/mr\//) return "mr"
@@ -29,7 +30,8 @@ violations()
 		may["base"] = base
 		may["hmem"] = base "|^hmem/"
 		may["dmabuf"] = base hmem "|^dmabuf/"
-		may["nic"] = base dmabuf "|^core/nic/"
+		may["topo"] = base "|^core/topo/"
+		may["nic"] = base dmabuf "|^core/nic/|^core/topo/pci\\.h$"
 		may["nic-sw"] = may["nic"] hmem
 		may["mr"] = base hmem dmabuf "|^core/nic/nic\\.h$|^core/mr/"
 		may["core"] = "^core/|^hmem/|^dmabuf/"
@@ -96,6 +98,9 @@ self_test()
 {
 	expect caught core/base/log.c '"core/core.h"'
 	expect caught core/base/log.c '"hmem/hmem.h"'
+	expect caught core/topo/place.c '"hmem/hmem.h"'
+	expect caught core/topo/place.c '"core/nic/nic.h"'
+	expect caught core/nic/verbs_path.c '"core/topo/place.h"'
 	expect caught hmem/system.c '"core/nic/nic.h"'
 	expect caught hmem/system.c '"core/mr/mr.h"'
 	expect caught dmabuf/export.c '"hmem/cuda_abi.h"'
@@ -112,11 +117,15 @@ self_test()
 	expect caught core/ep.c '"tests/unit/x.h"'
 	expect caught core/ep.c '"core/cq.c"'
 	expect caught include/rdma/fabric.h '"core/core.h"'
+	expect caught include/hmreg/hmreg.hpp '"core/core.h"'
 	expect caught samples/a.c '"core/core.h"'
+	expect caught samples/a.cpp '"core/core.h"'
 	expect caught samples/tools/a.c '"tests/x.h"'
 	expect caught samples/tools/a.c '"../../core/core.h"'
 	expect caught samples/a.c '<infiniband/verbs.h>'
 	expect quiet core/base/log.c '<rdma/fabric.h>'
+	expect quiet core/topo/place.c '"core/base/sysfs.h"'
+	expect quiet core/nic/verbs_path.c '"core/topo/pci.h"'
 	expect quiet hmem/system.c '"core/base/log.h"'
 	expect quiet dmabuf/export.c '"hmem/hmem.h"'
 	expect quiet core/nic/comp.c '"dmabuf/dmabuf.h"'

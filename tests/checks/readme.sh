@@ -84,6 +84,14 @@ with_cmake()
 		"$scratch/outside/build/program"
 }
 
+# A block in another language is a sample that is built and run.
+# block_is_sample LANGUAGE FILE
+block_is_sample()
+{
+	block "$1" | grep -v '^$' >"$scratch/block" || return 1
+	grep -vE '^(/\*.*\*/|#.*)?$' "$root/$2" | diff "$scratch/block" -
+}
+
 # ---- the tables ----
 
 # same WHAT FILE FILE
@@ -119,7 +127,7 @@ variables_of_manual()
 
 causes_in_code()
 {
-	sed -n 's/^\t\(HMREG_[A-Z_]*\) = [0-9]*,.*(\(FI_E[A-Z]*\)) \*\/.*/\1 \2/p' \
+	sed -n 's/^\t\(HMREG_[A-Z_]*\) = [0-9]*,.*(\(FI_E[A-Z]*\|any\)) \*\/.*/\1 \2/p' \
 		"$root/include/rdma/fi_ext_hmreg.h" | sort
 }
 
@@ -140,9 +148,9 @@ causes_of_manual()
 # What the NIC really does with a cause, against what the header says about it.
 causes_of_nic()
 {
-	causes_in_code >"$scratch/code"
+	causes_in_code | grep -v ' any$' >"$scratch/code"
 	grep -o '\[HMREG_[A-Z_]*\] = FI_E[A-Z]*' "$root/core/nic/comp.c" |
-		sed 's/\[\(.*\)\] = /\1 /' | sort >"$scratch/text"
+		sed 's/\[\(.*\)\] = /\1 /' | grep -v '^HMREG_REFUSED ' | sort >"$scratch/text" # the call's own
 	same "causes" "$scratch/code" "$scratch/text"
 }
 
@@ -237,6 +245,8 @@ attempt readme_program_compiles compile_program
 attempt readme_program_runs run_program
 attempt readme_program_tells_failure program_fails
 attempt readme_find_package with_cmake
+attempt readme_cpp_is_the_sample block_is_sample cpp samples/cxx_write.cpp
+attempt readme_python_is_the_sample block_is_sample python samples/python_write.py
 attempt readme_variables variables
 attempt manual_variables variables_of_manual
 attempt readme_causes causes

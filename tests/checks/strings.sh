@@ -8,18 +8,7 @@ library=$1
 root=$(cd "$(dirname "$0")/../.." && pwd)
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
-status=0
-
-# verdict NAME STATUS
-verdict()
-{
-	if [ "$2" -eq 0 ]; then
-		echo "[       OK ] $1"
-	else
-		echo "[  FAILED  ] $1"
-		status=1
-	fi
-}
+. "$(dirname "$0")/verdict.sh"
 
 # The versions, written down here once more, so that a slip in the map does not go unseen.
 symbol_versions()

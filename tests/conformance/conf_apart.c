@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "tests/conformance/harness.h"
+#include "tests/threads.h"
 
 #define LEN 4096
 
@@ -93,7 +94,7 @@ static pid_t start_other(void (*run)(struct conf *c, const struct turns *t, uint
 	assert_int_equal(pipe(here), 0);
 	assert_int_equal(pipe(there), 0);
 	fflush(NULL);
-	pid = fork();
+	pid = test_fork();
 	assert_true(pid >= 0);
 	if (pid == 0) {
 		close(here[0]);
@@ -191,7 +192,7 @@ static pid_t writing_child(uint8_t *mem, size_t len)
 	pid_t pid;
 
 	assert_int_equal(pipe(said), 0);
-	pid = fork();
+	pid = test_fork();
 	assert_true(pid >= 0);
 	if (pid == 0) {
 		alarm(60); /* at the latest */

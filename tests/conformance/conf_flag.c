@@ -81,8 +81,8 @@ static void flag_02_memory_of_a_file(struct conf *c)
 
 static void flags_unknown_ones(struct conf *c)
 {
-	/* one that any domain takes, and one that it may take */
-	const uint64_t good = HMREG_MR_RELAXED_ORDERING, may = FI_MR_SINGLE_USE;
+	/* one that any domain takes, and those that it may take */
+	const uint64_t good = HMREG_MR_RELAXED_ORDERING, may = FI_MR_SINGLE_USE | HMREG_MR_CACHE;
 	struct conf_end *end = conf_open_for_regions(c), *events = NULL;
 	uint8_t *buf = conf_alloc(c, 64);
 

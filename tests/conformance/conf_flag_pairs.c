@@ -14,15 +14,16 @@
 #include "tests/conformance/harness.h"
 #include "tests/fds.h"
 
-#define LENGTH	    64
-#define MODES	    11
-#define BUFFERS	    3 /* of a scene */
-#define MODELS	    2 /* FI_MR_BASIC, FI_MR_SCALABLE */
-#define WORLDS	    ((1u << MODES) + MODELS)
-#define FEW_MODES   5 /* that a port may do with or without, and is still asked everything */
-#define SOME	    7 /* one of so many */
-#define HMEM_FLAGS  (FI_HMEM_DEVICE_ONLY | FI_HMEM_HOST_ALLOC | FI_MR_DMABUF)
-#define KNOWN_FLAGS (HMEM_FLAGS | FI_RMA_EVENT | FI_MR_SINGLE_USE | HMREG_MR_RELAXED_ORDERING)
+#define LENGTH	   64
+#define MODES	   11
+#define BUFFERS	   3 /* of a scene */
+#define MODELS	   2 /* FI_MR_BASIC, FI_MR_SCALABLE */
+#define WORLDS	   ((1u << MODES) + MODELS)
+#define FEW_MODES  5 /* that a port may do with or without, and is still asked everything */
+#define SOME	   7 /* one of so many */
+#define HMEM_FLAGS (FI_HMEM_DEVICE_ONLY | FI_HMEM_HOST_ALLOC | FI_MR_DMABUF)
+#define KNOWN_FLAGS                                                                                \
+	(HMEM_FLAGS | FI_RMA_EVENT | FI_MR_SINGLE_USE | HMREG_MR_RELAXED_ORDERING | HMREG_MR_CACHE)
 
 static void *const NOTHING = (void *)(uintptr_t)0x5a5a5a;
 
@@ -107,6 +108,21 @@ static bool one_use_of_hardware(const struct question *q)
 	return (q->flags & FI_MR_SINGLE_USE) && !q->c->profile->exact;
 }
 
+/* What several share has nothing of its own: neither a key of the program's choice, nor what one asked for. */
+static bool shared_with_its_own(const struct question *q)
+{
+	int mode = q->world->mode;
+	bool chosen = mode != FI_MR_BASIC && !(mode & FI_MR_PROV_KEY);
+
+	return (q->flags & HMREG_MR_CACHE) && ((q->flags & (FI_RMA_EVENT | FI_MR_SINGLE_USE)) ||
+					       chosen || (mode & (FI_MR_RAW | FI_MR_ENDPOINT)));
+}
+
+static bool shared_part(const struct question *q)
+{
+	return (q->flags & HMREG_MR_CACHE) && (q->memory == PART || q->memory == FILE_PART);
+}
+
 static const struct rule {
 	bool (*applies)(const struct question *q);
 	int code;
@@ -116,6 +132,8 @@ static const struct rule {
 	{ flag_not_offered, -FI_EBADFLAGS },
 	{ event_without_capability, -FI_EBADFLAGS },
 	{ one_use_of_hardware, -FI_EBADFLAGS },
+	{ shared_with_its_own, -FI_EBADFLAGS },
+	{ shared_part, -FI_EINVAL },
 	{ not_what_the_flag_says, -FI_EINVAL },
 	{ file_of_a_base, -FI_EINVAL },
 	{ host_memory_of_a_device, -FI_EINVAL },
@@ -279,7 +297,8 @@ static void check_region(struct scene *s, enum memory memory, uint64_t flags, st
 
 	if (b->mode & FI_MR_VIRT_ADDR)
 		region.addr = memory == FILE_OF ? 0 : (uintptr_t)first;
-	conf_ready(b, mr, counts ? s->cntr : NULL);
+	if (!(flags & HMREG_MR_CACHE)) /* which is bound to nothing, and not refreshed */
+		conf_ready(b, mr, counts ? s->cntr : NULL);
 	key = conf_key(l->a, &region);
 	conf_fill(b->conf, l->src, 8);
 	assert_ok(fi_write(l->a->ep, l->src, 8, l->local->desc, l->to, region.addr, key, s));
@@ -318,6 +337,9 @@ static void try_flags(struct scene *s, const struct question *q)
 		fail_at(q, "an output was written", have, want);
 	if (!have)
 		check_region(s, q->memory, q->flags, mr);
+	if (!have &&
+	    (q->flags & HMREG_MR_CACHE)) /* the monitor and kept files have some of their own */
+		s->fds = test_fds();
 	is = conf_stats(s->l.b);
 	if (memcmp(&is, &was, sizeof(is)) != 0)
 		fail_at(q, "regions", (long)is.regions, (long)was.regions);

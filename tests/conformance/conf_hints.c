@@ -97,7 +97,7 @@ static void api_03_capabilities(struct conf *c)
 	bool sw = strncmp(c->profile->name, "sw-", 3) == 0;
 	/* what the software NIC has, beside directions */
 	const uint64_t has = CONF_CAPS | FI_SOURCE | FI_DIRECTED_RECV | FI_RMA_EVENT | FI_FENCE |
-			     FI_LOCAL_COMM | FI_HMEM;
+			     FI_LOCAL_COMM | FI_HMEM | FI_XPU;
 	const uint64_t directions = CONF_ALL;
 
 	for (unsigned int bit = 0; bit < 64; bit++) {

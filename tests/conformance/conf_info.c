@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* fi_getinfo(3): versions, hints, memory registration modes (API-02, API-03, MODE-01, MODE-12). */
 #include <netinet/in.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "tests/conformance/harness.h"
 
@@ -371,6 +373,51 @@ static void api_02_smaller_structs(struct conf *c)
 	}
 }
 
+/* The last bytes before a page that cannot be read, with a copy of what src has there. */
+static void *before_the_end(char *pages, const void *src, size_t len)
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+
+	assert_ok(mprotect(pages, page, PROT_READ | PROT_WRITE));
+	memcpy(pages + page - len, src, len);
+	assert_ok(mprotect(pages + page, page, PROT_NONE));
+	return pages + page - len;
+}
+
+/* Nothing is read behind the hints of an older version, nor behind its attributes of a domain and an endpoint. */
+static void api_02_smaller_hints(struct conf *c)
+{
+	static const struct {
+		uint32_t version;
+		size_t domain, ep;
+	} versions[] = {
+		{ FI_VERSION(1, 17), offsetof(struct fi_domain_attr, max_ep_auth_key),
+		  offsetof(struct fi_ep_attr, xpu_ctx) },
+		{ FI_VERSION(1, 22), offsetof(struct fi_domain_attr, max_group_id),
+		  offsetof(struct fi_ep_attr, xpu_ctx) },
+		{ FI_VERSION(2, 0), offsetof(struct fi_domain_attr, max_cntr_value),
+		  offsetof(struct fi_ep_attr, xpu_ctx) },
+		{ CONF_VERSION, sizeof(struct fi_domain_attr), sizeof(struct fi_ep_attr) },
+	};
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	char *pages = mmap(NULL, 4 * page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	assert_ptr_not_equal(pages, MAP_FAILED);
+	for (size_t i = 0; i < count_of(versions); i++) {
+		struct fi_info *hints = fi_dupinfo(c->profile->info), *info;
+		struct fi_info small = *hints;
+
+		hints->domain_attr->max_cntr_value = hints->domain_attr->max_err_cntr_value = 0;
+		small.domain_attr = before_the_end(pages, hints->domain_attr, versions[i].domain);
+		small.ep_attr = before_the_end(pages + 2 * page, hints->ep_attr, versions[i].ep);
+		assert_ok(fi_getinfo(versions[i].version, NULL, NULL, 0, &small, &info));
+		assert_string_equal(info->domain_attr->name, c->profile->name);
+		fi_freeinfo(info);
+		fi_freeinfo(hints);
+	}
+	munmap(pages, 4 * page);
+}
+
 /* ---- API-03 ---- */
 
 static void api_03_entry_describes_the_nic(struct conf *c)
@@ -430,6 +477,7 @@ static const struct conf_case cases[] = {
 	CONF(api_02_versions),
 	CONF(api_02_desc_before_1_22),
 	CONF(api_02_smaller_structs),
+	CONF(api_02_smaller_hints),
 	CONF(api_03_entry_describes_the_nic),
 	CONF(api_03_copies_are_deep),
 };

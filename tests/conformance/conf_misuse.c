@@ -413,7 +413,7 @@ static void misuse_api_20_every_flag(struct conf *c)
 	static struct scene s;
 	const uint64_t common = FI_COMPLETION | FI_INJECT | FI_INJECT_COMPLETE |
 				FI_TRANSMIT_COMPLETE | FI_DELIVERY_COMPLETE | FI_MATCH_COMPLETE |
-				FI_FENCE | FI_MORE;
+				FI_FENCE | FI_MORE | HMREG_NO_CACHE;
 
 	memset(&s, 0, sizeof(s));
 	conf_link(c, &(struct conf_opts){ .caps = CONF_CAPS | FI_FENCE }, 64, &s.l);
@@ -427,7 +427,7 @@ static void misuse_api_20_every_flag(struct conf *c)
 		}
 		if (!(flag & common & ~FI_INJECT))
 			assert_refused(fi_readmsg(s.l.a->ep, &s.rma_msg, flag), -FI_EBADFLAGS);
-		if (!(flag & (FI_COMPLETION | FI_MORE)))
+		if (!(flag & (FI_COMPLETION | FI_MORE | HMREG_NO_CACHE)))
 			assert_refused(fi_recvmsg(s.l.a->ep, &s.msg, flag), -FI_EBADFLAGS);
 		if (!(flag & common)) {
 			assert_refused(fi_atomicmsg(s.l.a->ep, &s.atomic_msg, flag), -FI_EBADFLAGS);

@@ -20,6 +20,7 @@ static struct {
 	long (*calls)(const char *call);
 	int (*kill_peer)(uint16_t port);
 	void (*silence)(uint16_t port, int silent);
+	void (*lose)(uint16_t port, unsigned requests, int reason);
 	int (*remove_device)(const char *name);
 	void (*reset)(void);
 } emu;
@@ -31,6 +32,7 @@ static void need_emulator(struct conf *c)
 	*(void **)&emu.calls = emulator(c, "emu_verbs_calls");
 	*(void **)&emu.kill_peer = emulator(c, "emu_verbs_kill_peer");
 	*(void **)&emu.silence = emulator(c, "emu_verbs_silence");
+	*(void **)&emu.lose = emulator(c, "emu_verbs_lose");
 	*(void **)&emu.remove_device = emulator(c, "emu_verbs_remove_device");
 	*(void **)&emu.reset = emulator(c, "emu_verbs_reset");
 	if (!emu.counts)
@@ -144,6 +146,54 @@ static void nic_message_goes_on_over_another_connection(struct conf *c)
 }
 
 /* ---- connections ---- */
+
+/* New endpoints, whose first request is as it happens when many ask at once: it is lost, or comes too early. */
+static void nic_connection_is_asked_for_again(struct conf *c)
+{
+	static const struct {
+		unsigned requests;
+		int reason; /* 3: no resources, 4: time is over, 10: the queue pair is still known */
+	} lost[] = { { 1, 0 }, { 1, 3 }, { 3, 3 }, { 3, 4 }, { 2, 10 } };
+
+	need_emulator(c);
+	for (size_t i = 0; i < count_of(lost); i++) {
+		struct conf_link l;
+
+		conf_link(c, NULL, 64, &l);
+		emu.lose(port_of(l.b), lost[i].requests, lost[i].reason);
+		exchange(&l);
+		emu.lose(port_of(l.b), 0, 0);
+		conf_works(&l);
+	}
+}
+
+/* Calls that fail on the way to a connection, as while much else goes on; those that nothing was left for tell it. */
+static void nic_connection_survives_failing_calls(struct conf *c)
+{
+	static const char *const call[] = { "rdma_resolve_addr", "rdma_resolve_route",
+					    "rdma_connect", "rdma_establish" };
+
+	need_emulator(c);
+	for (size_t i = 0; i < count_of(call); i++) {
+		struct fi_cq_err_entry error;
+		struct conf_link l;
+
+		conf_link(c, NULL, 64, &l);
+		assert_int_equal(emu.refuse(call[i], 1, ETIMEDOUT), 1);
+		exchange(&l);
+		conf_link(c, NULL, 64, &l);
+		if (!strcmp(call[i], "rdma_establish"))
+			continue;
+		conf_log_mark(__FILE__, __LINE__);
+		assert_int_equal(emu.refuse(call[i], 1, ENOMEM), 1);
+		assert_posted(fi_write(l.a->ep, l.src, 64, l.local->desc, l.to, l.remote->addr,
+				       l.key, NULL));
+		assert_int_equal(drain(l.a->tx, 1, &error), 1);
+		assert_int_equal(error.prov_errno, HMREG_TRANSPORT);
+		conf_log_expect(1, call[i], "the failure", __FILE__, __LINE__);
+		conf_works(&l);
+	}
+}
 
 /*
  * One of two senders' hosts goes silent: the connection that it had opened ends in a while.  That of the
@@ -260,6 +310,8 @@ static const struct conf_case cases[] = {
 	CONF(nic_receive_of_a_dead_sender_ends),
 	CONF(nic_receive_of_a_silent_sender_ends),
 	CONF(nic_message_goes_on_over_another_connection),
+	CONF(nic_connection_is_asked_for_again),
+	CONF(nic_connection_survives_failing_calls),
 	CONF(nic_connection_of_a_silent_host_ends),
 	CONF(fn_38_one_failing_queue_is_no_removed_device),
 	CONF_WITHOUT(fn_38_nothing_is_registered_after_removal, FI_MR_LOCAL),

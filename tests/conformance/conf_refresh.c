@@ -9,6 +9,7 @@
 
 #include "tests/conformance/harness.h"
 #include "tests/conformance/pages.h"
+#include "tests/threads.h"
 
 #define PAGES 24 /* more than the library probes one by one */
 
@@ -100,7 +101,7 @@ static void forked(struct scene *s)
 
 	memset(s->l.dst, 0x44, s->size);
 	fflush(NULL);
-	pid = fork();
+	pid = test_fork();
 	assert_true(pid >= 0);
 	if (pid == 0) {
 		for (size_t i = 0; i < s->size; i += conf_page())

@@ -41,18 +41,20 @@ static void sub_02_attributes_of_the_base_count(struct conf *c)
 	}
 }
 
-/* The interface of before 1.20 has no base_mr: what is there is not looked at. */
+/* The interface of before 2.0 has no base_mr, nor a page size: what is there is not looked at. */
 static void sub_02_interface_without_it(struct conf *c)
 {
 	struct conf_end *end =
 		conf_open(c, &(struct conf_opts){ .no_ep = !(c->mode & FI_MR_ENDPOINT),
-						  .version = FI_VERSION(1, 19) });
+						  .version = FI_VERSION(1, 22) });
 	uint8_t *buf = conf_alloc(c, 64);
 	struct iovec iov = { buf, 64 };
 	struct fi_mr_attr attr = { .mr_iov = &iov,
 				   .iov_count = 1,
 				   .access = CONF_ALL,
-				   .base_mr = (struct fid_mr *)(uintptr_t)0xdead0 };
+				   .page_size = 12345,
+				   .base_mr = (struct fid_mr *)(uintptr_t)0xdead0,
+				   .sub_mr_cnt = SIZE_MAX };
 
 	conf_drop_region(conf_regattr(end, &attr, 0));
 }

@@ -48,9 +48,11 @@
 #include <rdma/fi_errno.h>
 #include <rdma/fi_ext_hmreg.h>
 #include <rdma/fi_rma.h>
+#include <rdma/fi_xpu.h>
 
 #define CONF_VERSION   FI_VERSION(2, 7)
-#define CONF_ENDS      6
+#define CONF_ENDS      72
+#define CONF_ALSO      4
 #define CONF_REGIONS   128
 #define CONF_BUFFERS   128
 #define CONF_BASES     512
@@ -97,6 +99,8 @@ struct conf_end {
 	struct fid_av *av;
 	struct fid_cq *tx, *rx;
 	struct fid_ep *ep;
+	size_t alsos;
+	struct fid *also[CONF_ALSO];  /* conf_also */
 	struct hmreg_domain_ops *ops; /* NULL: not this library's domain */
 	uint64_t next_key;
 	/* Of the domain: what the harness has registered for sub-MRs to be part of. */
@@ -193,12 +197,14 @@ struct conf_opts {
 	size_t tx_cq_size, rx_cq_size, rx_size;
 	enum fi_av_type av_type; /* 0: FI_AV_TABLE */
 	enum fi_wait_obj wait_obj;
+	enum fi_cq_format format; /* 0: FI_CQ_FORMAT_DATA */
 	/* authorization: FI_AV_AUTH_KEY goes without key; size 0: none */
 	const char *key;
 	size_t key_size;
 	const char *ep_key; /* the endpoint's own, with same_domain as well */
 	size_t ep_key_size;
 	struct conf_end *same_domain; /* only the endpoint and its queues are opened anew */
+	struct fid_xpu_ctx *xpu;      /* these are of this context */
 	bool no_ep;		      /* the domain alone */
 	bool disabled;		      /* everything bound, not enabled */
 };
@@ -209,6 +215,8 @@ struct conf_end *conf_open_for_regions(struct conf *c);
 /* Two ends; b may be NULL.  Where the profile has a peer, b is on that domain. */
 void conf_pair(struct conf *c, const struct conf_opts *opts, struct conf_end **a,
 	       struct conf_end **b);
+/* Another object of the end's domain: closed after the end's own objects, the last one first. */
+void conf_also(struct conf_end *end, struct fid *fid);
 /* What to is called in the address vector of end. */
 fi_addr_t conf_addr(struct conf_end *end, const struct conf_end *to);
 /* Closes what the test wants closed before its end. */
@@ -333,6 +341,8 @@ void conf_log_mark(const char *file, int line);
 /* Exactly so many lines since the mark, the last one with this text (NULL: any). */
 void conf_log_expect(unsigned int lines, const char *text, const char *what, const char *file,
 		     int line);
+/* From now on any number of lines may come; then, none again but those that are asked for. */
+void conf_log_any(bool any);
 /* The text since the last mark. */
 const char *conf_log_text(void);
 

@@ -91,16 +91,22 @@ static void open_endpoint(struct conf_end *end, const struct conf_opts *opts)
 		info->ep_attr->auth_key = key_copy(opts->ep_key, opts->ep_key_size);
 		info->ep_attr->auth_key_size = opts->ep_key_size;
 	}
-	assert_ok(fi_endpoint(end->domain, info, &end->ep, end));
+	info->ep_attr->xpu_ctx = opts->xpu;
+	if (opts->xpu)
+		assert_ok(fi_endpoint2(end->domain, info, &end->ep, FI_XPU, end));
+	else
+		assert_ok(fi_endpoint(end->domain, info, &end->ep, end));
 	fi_freeinfo(info);
 }
 
 static void open_ep(struct conf_end *end, const struct conf_opts *opts)
 {
 	struct fi_av_attr av_attr = { .type = opts->av_type ? opts->av_type : FI_AV_TABLE };
-	struct fi_cq_attr cq_attr = { .format = FI_CQ_FORMAT_DATA,
+	struct fi_cq_attr cq_attr = { .format = opts->format ? opts->format : FI_CQ_FORMAT_DATA,
 				      .wait_obj = opts->wait_obj,
-				      .size = opts->tx_cq_size };
+				      .size = opts->tx_cq_size,
+				      .flags = opts->xpu ? FI_XPU : 0,
+				      .xpu_ctx = opts->xpu };
 
 	assert_ok(fi_av_open(end->domain, &av_attr, &end->av, end));
 	assert_ok(fi_cq_open(end->domain, &cq_attr, &end->tx, end));
@@ -192,12 +198,20 @@ void conf_close_ep(struct conf_end *end)
 	CLOSE(ep);
 }
 
+void conf_also(struct conf_end *end, struct fid *fid)
+{
+	assert_true(end->alsos < CONF_ALSO);
+	end->also[end->alsos++] = fid;
+}
+
 static void close_end(struct conf_end *end, bool check)
 {
 	CLOSE(ep);
 	CLOSE(rx);
 	CLOSE(tx);
 	CLOSE(av);
+	for (; end->alsos > 0; end->alsos--)
+		close_object(end->also[end->alsos - 1], check, "further object");
 	if (end->shares)
 		return;
 	conf_close_bases(end->conf, end, check);

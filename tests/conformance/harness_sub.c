@@ -45,7 +45,7 @@ struct fid_mr *conf_base(struct conf_end *end, struct fi_mr_attr *attr, struct i
 	uint64_t len = 0;
 
 	if (!conf_current || !conf_current->sub || attr->base_mr ||
-	    FI_VERSION_LT(end->info->fabric_attr->api_version, FI_VERSION(1, 20)))
+	    FI_VERSION_LT(end->info->fabric_attr->api_version, FI_VERSION(2, 0)))
 		return NULL;
 	if (*flags & FI_MR_DMABUF) {
 		*iov = (struct iovec){ (char *)attr->dmabuf->base_addr + attr->dmabuf->offset,

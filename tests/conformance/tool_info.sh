@@ -27,7 +27,9 @@ lists_every_profile()
 			return 1
 		}
 	done
-	grep -q '^  mr_mode needed  *LOCAL VIRT_ADDR ALLOCATED PROV_KEY$' "$scratch/out"
+	grep -q '^  mr_mode needed  *LOCAL VIRT_ADDR ALLOCATED PROV_KEY$' "$scratch/out" &&
+		grep -q '^  caps on request .*\bXPU\b' "$scratch/out" &&
+		grep -q '^  XPU contexts  *[1-9]' "$scratch/out"
 }
 
 shows_one()
@@ -40,7 +42,8 @@ shows_one()
 json_is_valid()
 {
 	"$tool" --json >"$scratch/out" || return 1
-	[ "$(grep -c '"domain": "sw-' "$scratch/out")" -eq 4 ] || return 1
+	[ "$(grep -c '"domain": "sw-' "$scratch/out")" -eq 4 ] && grep -q '"max_xpu_ctx_cnt": [1-9]' "$scratch/out" ||
+		return 1
 	printf 'a"b\\\001\377\303\244' >"$scratch/name"
 	FI_LOG_PROV=$(cat "$scratch/name") "$tool" --params --json >"$scratch/params" || return 1
 	grep -qF '"value": "a\"b\\\u0001\ufffdä"' "$scratch/params" || {

@@ -64,6 +64,8 @@ else
 	echo "no /dev/udmabuf and no /dev/dma_heap here: that a dma-buf works is not shown"
 	refused rma_dmabuf_that_nobody_makes 4 '/dev/udmabuf: .*/dev/dma_heap' -d sw-verbs --dmabuf
 fi
+refused rma_no_desc_of_server 2 'goes with --client' --server --no-desc
+refused rma_no_desc_where_they_are_needed 3 "'sw-verbs' .*without descriptors .*FI_MR_LOCAL" -d sw-verbs --no-desc
 refused rma_unknown_domain 3 "^hmreg-rma: there is no NIC domain 'nosuch'; there are sw-" -d nosuch
 
 # demo_reads WANT ARGUMENTS...: one run or several, whether bytes move, and whether the result is JSON.

@@ -6,6 +6,7 @@
 #ifndef EMU_ACCEL_H
 #define EMU_ACCEL_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -30,6 +31,11 @@ struct emu_accel_hooks {
 	int (*poke)(void *addr, const void *in, size_t len);
 	/* As fail, and so does every call of the name after it, until fail takes it back with nth 0. */
 	void (*fail_on)(const char *name, unsigned int nth, int code);
+	/*
+	 * on: addresses that are given back are given out again, those given back last first, wherever they are
+	 * long enough; so that whoever frees memory and allocates as much or less gets its address.
+	 */
+	void (*reuse)(bool on);
 };
 
 #endif

@@ -36,6 +36,9 @@
  *   grh=0                 1: an InfiniBand port that wants a global header on every path
  *   lid=1                 of an InfiniBand port: the number of the device is added; 0: it has none
  *   null=0                1: registration and deregistration only hand out keys, which cannot be used
+ *   lose=0                1: writes to peers are said to be done, and change nothing; 2: they land 16 bytes too low;
+ *                         3: they are refused, as with a wrong key
+ *   fail=CALL:NTH:ERROR   as emu_verbs_fail, once when the settings are read first; may be given several times
  *   memlock=unlimited     bytes that all regions together may pin; "rlimit": RLIMIT_MEMLOCK's soft limit
  *   removed_dereg=EIO     what destroying an object of a removed device returns (0: success)
  *   max_mr_size=1T max_mr=65536 max_mw=65536 max_pd=4096 max_cq=65536 max_cqe=131072 max_qp=65536
@@ -125,6 +128,12 @@ int emu_verbs_kill_peer(uint16_t port);
  * delivered again (0).
  */
 void emu_verbs_silence(uint16_t port, int silent);
+
+/**
+ * The next REQUESTS connection requests to PORT (host order) do not arrive, and nobody is told (REASON 0), or are
+ * refused for this reason, as the connection manager of InfiniBand numbers them.  One port at a time.
+ */
+void emu_verbs_lose(uint16_t port, unsigned requests, int reason);
 
 #pragma GCC visibility pop
 

@@ -36,12 +36,12 @@ bool fault_disarm(void)
 	return came;
 }
 
-static bool fails(enum fault_kind kind)
+bool fault_fails(enum fault_kind kind)
 {
 	return (armed_kinds & kind) && ++seen == armed_nth;
 }
 
-#define memory_refused(name) fails(FAULT_MEMORY)
+#define memory_refused(name) fault_fails(FAULT_MEMORY)
 #include "tests/fault/wrap_memory.h"
 
 int __real_eventfd(unsigned int value, int flags);
@@ -54,7 +54,7 @@ int __wrap_pthread_cond_init(pthread_cond_t *cond, const pthread_condattr_t *att
 
 int __wrap_eventfd(unsigned int value, int flags)
 {
-	if (!fails(FAULT_FD))
+	if (!fault_fails(FAULT_FD))
 		return __real_eventfd(value, flags);
 	errno = armed_errno;
 	return -1;
@@ -62,12 +62,12 @@ int __wrap_eventfd(unsigned int value, int flags)
 
 int __wrap_pthread_mutex_init(pthread_mutex_t *lock, const pthread_mutexattr_t *attr)
 {
-	return fails(FAULT_LOCK) ? ENOMEM : __real_pthread_mutex_init(lock, attr);
+	return fault_fails(FAULT_LOCK) ? ENOMEM : __real_pthread_mutex_init(lock, attr);
 }
 
 int __wrap_pthread_cond_init(pthread_cond_t *cond, const pthread_condattr_t *attr)
 {
-	return fails(FAULT_LOCK) ? ENOMEM : __real_pthread_cond_init(cond, attr);
+	return fault_fails(FAULT_LOCK) ? ENOMEM : __real_pthread_cond_init(cond, attr);
 }
 
 /* ---- log lines ---- */

@@ -48,13 +48,20 @@
 enum fault_kind {
 	FAULT_MEMORY = 1,
 	FAULT_LOCK = 2,
-	FAULT_FD = 4
+	FAULT_FD = 4,
+	/* of programs that wrap more, by fault_fails */
+	FAULT_MAP = 8,
+	FAULT_THREAD = 16,
+	FAULT_OP = 32 /* an operation of the test's own */
 };
 
 /* The nth request for a resource of these kinds fails; a file descriptor's with this errno. */
 void fault_arm(unsigned kinds, unsigned nth, int fd_errno);
 /* No more failures.  Has the one that was armed come? */
 bool fault_disarm(void);
+
+/* For a program's own wraps: does this request fail? */
+bool fault_fails(enum fault_kind kind);
 
 /* ---- log lines ---- */
 
@@ -94,6 +101,9 @@ struct scene {
 };
 
 extern const char *const sw_profiles[3];
+/* What programs ask for; FAULT_MODES, unless a test changes it. */
+extern int fault_modes;
+extern uint64_t fault_caps; /* FAULT_CAPS, likewise */
 
 struct fi_info *fault_info(const char *profile);
 void scene_open(struct scene *s, const char *profile, unsigned opts);

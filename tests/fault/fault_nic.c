@@ -38,11 +38,11 @@ enum slot {
 };
 
 /*
- * look, strerror, progress and region_key have nothing to fail with; region_info, _part and _desc change
- * nothing.
+ * look, strerror, progress, region_key, region_lkey and region_at have nothing to fail with; region_info, _part and
+ * _desc change nothing; xpu is a table of its own.
  */
 static_assert((sizeof(struct nic_ops) - offsetof(struct nic_ops, ports)) / sizeof(void (*)(void)) ==
-		      SLOTS + 7,
+		      SLOTS + 10,
 	      "a slot for each operation");
 
 /* ---- the NIC ---- */

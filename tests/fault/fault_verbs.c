@@ -24,6 +24,7 @@
 #include "core/nic/verbs_device.h"
 #include "tests/drivers/emu_verbs.h"
 #include "tests/fault/fault_verbs.h"
+#include "tests/threads.h"
 
 #define HANGS_S 60
 #ifdef FAULT_INDIRECT
@@ -33,7 +34,7 @@
 #define SETTINGS   ""
 #define ZERO_BASED false
 #endif
-#ifdef FAULT_MEMORY
+#if defined(FAULT_MEMORY) || defined(FAULT_BARE)
 #define ONE_BY_ONE 40
 #else
 #define ONE_BY_ONE 16
@@ -148,7 +149,7 @@ static int in_child(const char *call, unsigned nth, int error, bool zero_based)
 	pid_t child;
 
 	fflush(NULL);
-	child = fork();
+	child = test_fork();
 	if (child == 0)
 		play(call, nth, error, zero_based);
 	assert_true(child > 0);
@@ -225,6 +226,26 @@ static struct failing failing[] = {
 	{ "mmap", ENOMEM, true },
 };
 #define GROUP "fault_verbs_indirect"
+#elif defined(FAULT_BARE) /* buffers without a descriptor, and the registration cache */
+static struct failing failing[] = {
+	{ "ibv_reg_mr_iova2", ENOMEM, false },
+	{ "ibv_reg_mr_iova2", ENOMEM, true },
+	{ "ibv_reg_mr", ENOMEM, false },
+	{ "ibv_reg_dmabuf_mr", ENOMEM, false },
+	{ "ibv_dereg_mr", EBUSY, false },
+	{ "ibv_post_send", ENOMEM, false },
+	{ "ibv_post_send", EIO, false },
+	{ "ibv_post_srq_recv", ENOMEM, false },
+	{ "ibv_poll_cq", EINVAL, false },
+	{ "malloc", ENOMEM, false },
+	{ "calloc", ENOMEM, false },
+	{ "calloc", ENOMEM, true },
+	{ "aligned_alloc", ENOMEM, false },
+	{ "pthread_create", EAGAIN, false },
+	{ "mmap", ENOMEM, false },
+	{ "fcntl", EBADF, false },
+};
+#define GROUP "fault_verbs_bare"
 #elif defined(FAULT_MEMORY)
 static struct failing failing[] = {
 	{ "malloc", ENOMEM, false },	     { "calloc", ENOMEM, false },

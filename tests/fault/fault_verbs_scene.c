@@ -20,7 +20,13 @@
 #include "core/base/log.h"
 #include "tests/fault/fault_verbs.h"
 
-#define MODES	   (FI_MR_LOCAL | FI_MR_ALLOCATED | FI_MR_PROV_KEY | FI_MR_HMEM)
+#ifdef FAULT_BARE /* buffers come without a descriptor, regions are to be kept */
+#define BARE true
+#else
+#define BARE false
+#endif
+#define KEEP	   (BARE ? HMREG_MR_CACHE : 0)
+#define MODES	   ((BARE ? 0 : FI_MR_LOCAL) | FI_MR_ALLOCATED | FI_MR_PROV_KEY | FI_MR_HMEM)
 #define ALL	   (FI_SEND | FI_RECV | FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE)
 #define PAGE	   4096u
 #define PLAIN	   (4 * PAGE)
@@ -208,31 +214,36 @@ static int insert(void)
 
 /* ---- registering ---- */
 
-static int reg(const struct iovec *iov, size_t count, struct fid_mr **mr)
+static void *desc_of(struct fid_mr *mr)
 {
-	return fi_mr_regv(domain, iov, count, ALL, 0, 0, 0, mr, NULL);
+	return BARE ? NULL : fi_mr_desc(mr);
+}
+
+static int reg(const struct iovec *iov, size_t count, uint64_t flags, struct fid_mr **mr)
+{
+	return fi_mr_regv(domain, iov, count, ALL, 0, 0, flags, mr, NULL);
 }
 
 static int reg_from(void)
 {
-	return reg(&(struct iovec){ from, LONG }, 1, &from_mr);
+	return reg(&(struct iovec){ from, LONG }, 1, KEEP, &from_mr);
 }
 
 static int reg_to(void)
 {
-	return reg(&(struct iovec){ to, PLAIN }, 1, &to_mr);
+	return reg(&(struct iovec){ to, PLAIN }, 1, KEEP, &to_mr);
 }
 
 static int reg_long(void)
 {
-	return reg(&(struct iovec){ to, LONG }, 1, &long_mr);
+	return reg(&(struct iovec){ to, LONG }, 1, 0, &long_mr);
 }
 
 static int reg_pieces(void)
 {
 	struct iovec iov[3] = { { to, PAGE }, { to + 2 * PAGE, PAGE }, { to + PLAIN, 2 * PAGE } };
 
-	return reg(iov, 3, &pieces_mr);
+	return reg(iov, 3, 0, &pieces_mr);
 }
 
 static int reg_file(void)
@@ -240,7 +251,7 @@ static int reg_file(void)
 	struct fi_mr_dmabuf dmabuf = { .fd = file, .len = PLAIN };
 	struct fi_mr_attr attr = { .dmabuf = &dmabuf, .access = ALL };
 
-	return fi_mr_regattr(domain, &attr, FI_MR_DMABUF, &file_mr);
+	return fi_mr_regattr(domain, &attr, FI_MR_DMABUF | KEEP, &file_mr);
 }
 
 /* Windows into each part of the long one. */
@@ -256,12 +267,10 @@ static int reg_sub(void)
 
 static void open_all(void)
 {
-	if (!step("fi_getinfo", get_info))
-		return;
-	if (!step("fi_fabric", open_fabric) || !step("fi_domain", open_domain))
-		return;
-	if (!step("fi_av_open", open_av) || !step("fi_cq_open", open_tx) ||
-	    !step("fi_cq_open with a descriptor", open_rx) || !step("fi_cntr_open", open_cntr))
+	if (!step("fi_getinfo", get_info) || !step("fi_fabric", open_fabric) ||
+	    !step("fi_domain", open_domain) || !step("fi_av_open", open_av) ||
+	    !step("fi_cq_open", open_tx) || !step("fi_cq_open with a descriptor", open_rx) ||
+	    !step("fi_cntr_open", open_cntr))
 		return;
 	(void)(step("register", reg_from) && step("register the target", reg_to) &&
 	       step("register parts", reg_long) && step("register pieces", reg_pieces) &&
@@ -342,7 +351,7 @@ static int finish(struct fid_cq *cq, ssize_t ret, const void *context, size_t le
 static int message(size_t len, uint64_t flags)
 {
 	struct iovec iov = { from, len };
-	void *desc = fi_mr_desc(from_mr);
+	void *desc = desc_of(from_mr);
 	struct fi_msg msg = {
 		.msg_iov = &iov, .desc = &desc, .iov_count = 1, .addr = to_b, .context = &iov
 	};
@@ -350,7 +359,7 @@ static int message(size_t len, uint64_t flags)
 	ssize_t ret;
 
 	paint(len);
-	ret = POST(fi_recv(b, to, LONG, fi_mr_desc(long_mr), FI_ADDR_UNSPEC, &receive));
+	ret = POST(fi_recv(b, to, LONG, desc_of(long_mr), FI_ADDR_UNSPEC, &receive));
 	if (ret)
 		return (int)ret;
 	ret = POST(fi_sendmsg(a, &msg, flags));
@@ -387,13 +396,13 @@ static int send_early(void)
 	ssize_t ret;
 
 	paint(100);
-	ret = POST(fi_send(a, from, 100, fi_mr_desc(from_mr), to_b, &receive));
+	ret = POST(fi_send(a, from, 100, desc_of(from_mr), to_b, &receive));
 	if (ret == 0)
 		ret = await(tx, &receive);
 	if (ret)
 		return (int)ret;
 	for (int i = 0; i < 2; i++) { /* receiving may fail once by itself */
-		ret = POST(fi_recv(b, to, LONG, fi_mr_desc(long_mr), FI_ADDR_UNSPEC, &receive));
+		ret = POST(fi_recv(b, to, LONG, desc_of(long_mr), FI_ADDR_UNSPEC, &receive));
 		if (ret == 0)
 			ret = await(rx, &receive);
 		if (ret == 0)
@@ -408,7 +417,7 @@ static int write_desc(void)
 
 	paint(PLAIN);
 	return finish(tx,
-		      POST(fi_write(a, from, PLAIN, fi_mr_desc(from_mr), to_b, target(to),
+		      POST(fi_write(a, from, PLAIN, desc_of(from_mr), to_b, target(to),
 				    fi_mr_key(to_mr), &context)),
 		      &context, PLAIN);
 }
@@ -419,7 +428,7 @@ static int write_parts(void)
 
 	paint(LONG);
 	return finish(tx,
-		      POST(fi_write(a, from, LONG, fi_mr_desc(from_mr), to_b, target(to),
+		      POST(fi_write(a, from, LONG, desc_of(from_mr), to_b, target(to),
 				    fi_mr_key(long_mr), &context)),
 		      &context, LONG);
 }
@@ -430,7 +439,7 @@ static int write_sub(void)
 
 	paint(LONG);
 	return finish(tx,
-		      POST(fi_write(a, from, LONG - PAGE, fi_mr_desc(from_mr), to_b, target(to),
+		      POST(fi_write(a, from, LONG - PAGE, desc_of(from_mr), to_b, target(to),
 				    fi_mr_key(sub_mr), &context)),
 		      &context, LONG - PAGE);
 }
@@ -443,7 +452,7 @@ static int read_parts(void)
 	memcpy(to, from, LONG);
 	memset(from, 0, LONG);
 	return finish(tx,
-		      POST(fi_read(a, from, LONG, fi_mr_desc(from_mr), to_b, target(to),
+		      POST(fi_read(a, from, LONG, desc_of(from_mr), to_b, target(to),
 				   fi_mr_key(long_mr), &context)),
 		      &context, LONG);
 }
@@ -455,7 +464,7 @@ static int write_data(void)
 
 	paint(PAGE);
 	ret = finish(tx,
-		     POST(fi_writedata(a, from, PAGE, fi_mr_desc(from_mr), 7, to_b, target(to),
+		     POST(fi_writedata(a, from, PAGE, desc_of(from_mr), 7, to_b, target(to),
 				       fi_mr_key(to_mr), &context)),
 		     &context, PAGE);
 	if (ret == 0)
@@ -474,7 +483,7 @@ static int inject(void)
 		return (int)ret;
 	/* what is behind it tells that it was carried out; it has no completion itself */
 	return finish(tx,
-		      POST(fi_read(a, from, 100, fi_mr_desc(from_mr), to_b, target(to),
+		      POST(fi_read(a, from, 100, desc_of(from_mr), to_b, target(to),
 				   fi_mr_key(to_mr), &context)),
 		      &context, 100);
 }
@@ -487,9 +496,8 @@ static int add(void)
 
 	memcpy(to, &before, sizeof(before));
 	memcpy(from + 8, &one, sizeof(one));
-	ret = POST(fi_fetch_atomic(a, from + 8, 1, fi_mr_desc(from_mr), from, fi_mr_desc(from_mr),
-				   to_b, target(to), fi_mr_key(to_mr), FI_UINT64, FI_SUM,
-				   &context));
+	ret = POST(fi_fetch_atomic(a, from + 8, 1, desc_of(from_mr), from, desc_of(from_mr), to_b,
+				   target(to), fi_mr_key(to_mr), FI_UINT64, FI_SUM, &context));
 	if (ret == 0)
 		ret = await(tx, &context);
 	if (ret)
@@ -498,6 +506,17 @@ static int add(void)
 	if (after != 42 || memcmp(from, &before, sizeof(before)) != 0)
 		broken("a wrong sum", (long)after);
 	return 0;
+}
+
+/* What came without a descriptor was registered. */
+static void check_cache(void)
+{
+	struct hmreg_cache_stats stats = { .size = sizeof(stats) };
+	struct hmreg_domain_ops *ops;
+
+	if (fi_open_ops(&domain->fid, HMREG_DOMAIN_OPS, 0, (void **)&ops, NULL) ||
+	    ops->cache(&domain->fid, &stats) || stats.all.misses < 4)
+		broken("the cache was not used", (long)stats.all.misses);
 }
 
 static void use_all(void)
@@ -519,6 +538,8 @@ static void use_all(void)
 
 	for (size_t i = 0; i < sizeof(run) / sizeof(run[0]) && !gone; i++)
 		(void)step(name[i], run[i]);
+	if (BARE && !gone)
+		check_cache();
 }
 
 /* ---- closing ---- */

@@ -4,14 +4,17 @@
 
 #include "tests/fault/fault.h"
 
+int fault_modes = FAULT_MODES;
+uint64_t fault_caps = FAULT_CAPS;
+
 struct fi_info *fault_info(const char *profile)
 {
 	struct fi_info *hints = fi_allocinfo(), *info = NULL;
 
 	assert_non_null(hints);
-	hints->caps = FAULT_CAPS;
+	hints->caps = fault_caps;
 	hints->ep_attr->type = FI_EP_RDM;
-	hints->domain_attr->mr_mode = FAULT_MODES;
+	hints->domain_attr->mr_mode = fault_modes;
 	hints->domain_attr->name = strdup(profile);
 	assert_int_equal(fi_getinfo(FAULT_VERSION, NULL, NULL, 0, hints, &info), 0);
 	fi_freeinfo(hints);

@@ -232,6 +232,11 @@ static void open_endpoint(struct fid_domain *domain, struct fi_info *info, bool 
 	struct fid_ep *ep;
 	int ret = fi_endpoint(domain, info, &ep, NULL);
 
+	/* hints named an XPU context, which is none */
+	if (ours && info->ep_attr->xpu_ctx) {
+		PROMISE(ret == -FI_EINVAL && (info->caps & FI_XPU));
+		return;
+	}
 	/* the source address is the caller's wish, and may be taken */
 	PROMISE(!ours || ret == 0 || (info->src_addr && ret == -FI_EADDRINUSE));
 	if (ret)

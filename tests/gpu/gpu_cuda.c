@@ -370,6 +370,66 @@ static void warm_up(void)
 	}
 }
 
+/* ---- identities: what a registration cache relies on ---- */
+
+static unsigned long long attribute(const void *addr, unsigned int which)
+{
+	unsigned long long value = 0;
+	cu_context popped;
+
+	cuda.ctx_push(primary);
+	if (cuda.ptr_attr(&value, which, (uintptr_t)addr) != CU_OK)
+		value = 0;
+	cuda.ctx_pop(&popped);
+	return value;
+}
+
+static const char *compared(unsigned long long before, unsigned long long after)
+{
+	return !before || !after ? "not told" : before == after ? "the same" : "another";
+}
+
+/* Memory at an address, then other memory there: mapped again, or freed and allocated until it is. */
+static void show_ids(enum make kind)
+{
+	struct made made = made_of(kind);
+	const void *addr = made.addr;
+	unsigned long long buffer = attribute(addr, CU_PTR_BUFFER_ID);
+	unsigned long long block = attribute(addr, CU_PTR_BLOCK_ID);
+	struct hmem_owner before, after;
+	bool again = kind == MAKE_VMM && make_cuda.remap(&made) == 0;
+
+	assert_int_equal(hmem_owner_of(addr, UNIT, &before), 0);
+	if (again) /* what was there before is gone: it is the identity of the second one */
+		assert_int_equal(make_cuda.remap(&made), 0);
+	for (int i = 0; i < 100 && !again; i++) {
+		make_cuda.drop(&made);
+		made = made_of(kind);
+		again = made.addr == addr;
+	}
+	assert_int_equal(hmem_owner_of(made.addr, UNIT, &after), 0);
+	print_message("ids of other memory, %s: the address %s, BUFFER_ID %s, MEMORY_BLOCK_ID %s\n",
+		      make_name(kind), again ? "came again" : "did not come again",
+		      compared(buffer, attribute(made.addr, CU_PTR_BUFFER_ID)),
+		      compared(block, attribute(made.addr, CU_PTR_BLOCK_ID)));
+	/* whatever the driver does, it is not taken for the memory before */
+	assert_true(!(before.guards & HMEM_GUARD_ID) || !(after.guards & HMEM_GUARD_ID) ||
+		    before.id != after.id);
+	make_cuda.drop(&made);
+}
+
+static void fn_29_ids_of_other_memory(void **state)
+{
+	static const enum make kinds[] = { MAKE_DEVICE,	 MAKE_HOST,    MAKE_REGISTERED,
+					   MAKE_MANAGED, MAKE_VMM,     MAKE_VMM_HOST,
+					   MAKE_POOL,	 MAKE_IMPORTED };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
+		if (!make_cuda.cannot(kinds[i], device))
+			show_ids(kinds[i]);
+}
+
 static void show_device(void)
 {
 	struct hmem_status status;
@@ -398,6 +458,7 @@ int main(void)
 		CASE(fn_08_export_over_the_border),  CASE(fn_01_a_thousand_exports),
 		CASE(fn_01_a_thousand_exports_pcie), CASE(fn_18_thread_without_a_context),
 		CASE(fn_18_context_of_the_program),  CASE(fn_18_context_of_another_device),
+		CASE(fn_29_ids_of_other_memory),
 	};
 	const char *why = make_cuda.open();
 

@@ -1,10 +1,11 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
 # Checks accelerator memory on a real NVIDIA driver, with no RDMA device: builds in build/gpu, runs
-# everything of FI_HMEM_CUDA on the software NIC, prints one table.  Under 3 minutes.
+# everything of FI_HMEM_CUDA on the software NIC, and kernels that start transfers, prints one table.  Under 3 minutes.
 # Usage: tests/gpu/run.sh
 # Takes an NVIDIA driver, gcc, CMake 3.25, make or ninja, and the headers of libibverbs and librdmacm (when they
-# lie elsewhere, CPATH=FOLDER).  Neither nvcc nor CMocka; installs nothing and uses no network.
+# lie elsewhere, CPATH=FOLDER).  nvcc with a C++ compiler for the kernels, which are skipped without.  No CMocka;
+# installs nothing and uses no network.
 # Exit status: 0 all is right, 1 something is not, 77 it cannot be checked here, and why.
 # Environment: HMREG_GPU_EMULATED=1 runs over the emulated driver of tests/drivers, which tries this script and
 # tells nothing about hardware.  HMREG_GPU_SECONDS=N is the limit (170).  HMREG_JOBS, HMREG_WERROR: see tests/run.sh.
@@ -68,7 +69,8 @@ command -v make >/dev/null 2>&1 || export CMAKE_GENERATOR=Ninja
 
 # ---- build ----
 
-targets="gpu_runner_test gpu_hmem gpu_cuda gpu_mr_hmem hmem_bench hmreg-rma hmreg-info"
+targets="gpu_runner_test gpu_hmem gpu_cuda gpu_mr_hmem gpu_cache_hmem hmem_bench hmreg-rma hmreg-info
+	gpu_xpu xpu_put xpu_alltoall xpu_bench"
 [ -z "$emulated" ] || targets="$targets emu_cuda emu_nvml"
 rm -rf $results
 mkdir -p $results
@@ -163,6 +165,7 @@ if [ $skipped -gt 0 ]; then
 fi
 step hmem "kinds, copies, exports" "$bin/gpu_hmem" cuda
 step regions "regions, on each profile of the NIC" "$bin/gpu_mr_hmem"
+step cache "kept without descriptors, freed, again" "$bin/gpu_cache_hmem"
 for domain in sw-scalable sw-verbs sw-strict; do
 	set -- "$tools/hmreg-rma" -d $domain --no-progress --max 256K --iters 20
 	step rma.$domain.target "hmreg-rma $domain, host to GPU" "$@" --iface cuda
@@ -172,6 +175,13 @@ done
 step info "hmreg-info --hmem" "$tools/hmreg-info" --hmem
 step check "hmreg-info --check" "$tools/hmreg-info" --check
 step bench "hmem_bench" "$PWD/$build/tests/bench/hmem_bench" --tsv
+step xpu "kernels: every byte, scopes, rings, errors" "$bin/gpu_xpu" cuda
+for domain in sw-scalable sw-strict; do
+	step xpu_put.$domain "xpu_put $domain, two contexts" "$PWD/$build/samples/xpu_put" $domain cuda
+	step xpu_alltoall.$domain "xpu_alltoall $domain, four contexts" "$PWD/$build/samples/xpu_alltoall" \
+		$domain 4 cuda
+done
+step xpu_bench "xpu_bench: latency and rate" "$PWD/$build/tests/bench/xpu_bench" --tsv --on cuda
 
 # ---- the table ----
 
@@ -186,10 +196,10 @@ driver()
 	fi
 }
 
-# figures PATTERN: of the benchmark, as it printed them.
+# figures NAME PATTERN: of a benchmark, as it printed them.
 figures()
 {
-	[ ! -e $results/bench.log ] || grep -E "$1" $results/bench.log | awk -F'\t' '{ printf "%-58s %12s %s\n", $1, $2, $3 }'
+	[ ! -e "$results/$1.log" ] || grep -E "$2" "$results/$1.log" | awk -F'\t' '{ printf "%-58s %12s %s\n", $1, $2, $3 }'
 }
 
 report()
@@ -204,7 +214,10 @@ report()
 	echo
 	cat $results/steps
 	echo
-	figures '^(classify|export_64KiB|copy\..*\.8MiB)'
+	sed -n 's/^ids of //p' $results/cuda.log 2>/dev/null
+	echo
+	figures bench '^(classify|export_64KiB|copy\..*\.8MiB)'
+	figures xpu_bench '^xpu_'
 	echo
 	echo "built in $built s, all in $(($(date +%s) - start)) s"
 }

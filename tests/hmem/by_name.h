@@ -23,6 +23,19 @@ static inline int hmem_try(struct conf_end *end, const struct fi_mr_attr *attr)
 	return ret;
 }
 
+/*
+ * Since the mark there are no log lines but of what a registration cache does not keep, which is said once in
+ * a process, whoever is the first.
+ */
+static inline void hmem_expect_unkept(const char *what)
+{
+	unsigned int lines = 0;
+
+	for (const char *at = conf_log_text(); (at = strstr(at, " kept")) != NULL; at++)
+		lines++;
+	conf_log_expect(lines, NULL, what, __FILE__, __LINE__);
+}
+
 /* *maker: where the cases look for it.  As conf_main; 77: no such driver on this machine. */
 static inline int hmem_main(int argc, char **argv, const struct maker **maker,
 			    const struct conf_case *cases, size_t count)

@@ -205,5 +205,6 @@ int main(int argc, char **argv)
 	warm_up();
 	return run("kinds", kind_tests, kind_test_count) |
 	       run("copies", copy_tests, copy_test_count) |
-	       run("exports", export_tests, export_test_count);
+	       run("exports", export_tests, export_test_count) |
+	       run("owners", owner_tests, owner_test_count);
 }

@@ -59,7 +59,7 @@ const char *last_warning(void);
 
 #define CONF_TEST(name) cmocka_unit_test_setup_teardown(name, remember_baseline, check_baseline)
 
-extern const struct CMUnitTest kind_tests[], copy_tests[], export_tests[];
-extern const size_t kind_test_count, copy_test_count, export_test_count;
+extern const struct CMUnitTest kind_tests[], copy_tests[], export_tests[], owner_tests[];
+extern const size_t kind_test_count, copy_test_count, export_test_count, owner_test_count;
 
 #endif

@@ -267,9 +267,11 @@ static void mode_09_no_desc(struct conf *c)
 	uint8_t *want = fill_memory(c, &made), *src = fill_memory(c, &from);
 	struct conf_region *region = reg_memory(s.b, &made, 0, made.len, 0);
 
+	conf_log_mark(__FILE__, __LINE__);
 	assert_posted(fi_write(s.a->ep, from.addr, UNIT, NULL, s.to, region->addr,
 			       conf_key(s.a, region), c));
 	conf_done(s.a->tx, c);
+	hmem_expect_unkept("fi_write");
 	memcpy(want, src, UNIT);
 	check_memory(c, &made, want);
 	assert_posted(fi_recv(s.b->ep, (char *)made.addr + 8, 1000, NULL, FI_ADDR_UNSPEC, c));

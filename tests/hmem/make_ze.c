@@ -254,6 +254,12 @@ static int poke(void *addr, const void *in, size_t len)
 	return hooks_of(addr)->poke(addr, in, len);
 }
 
+static void reuse_all(bool on)
+{
+	for (uint32_t i = 0; i < driver_count; i++)
+		drivers[i].hooks->reuse(on);
+}
+
 static const struct emu_accel_hooks *hooks(void)
 {
 	static const struct emu_accel_hooks all = { .size = sizeof(all),
@@ -265,7 +271,8 @@ static const struct emu_accel_hooks *hooks(void)
 						    .name = name_any,
 						    .peek = peek,
 						    .poke = poke,
-						    .fail_on = fail_on_all };
+						    .fail_on = fail_on_all,
+						    .reuse = reuse_all };
 
 	for (uint32_t i = 0; i < driver_count; i++)
 		if (!drivers[i].hooks)

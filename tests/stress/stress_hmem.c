@@ -51,14 +51,6 @@ static unsigned below(struct worker *w, unsigned limit)
 	return (unsigned)(stress_random(&w->random) % limit);
 }
 
-static void paint(struct worker *w, uint8_t *bytes, size_t len)
-{
-	uint64_t x = stress_random(&w->random);
-
-	for (size_t i = 0; i < len; i++)
-		bytes[i] = (uint8_t)(x + i * 7 + i / 251);
-}
-
 /* ---- slots ---- */
 
 static char *slice_of(const struct slot *slot, const struct worker *w)
@@ -134,7 +126,7 @@ static struct slot *enter(struct worker *w)
 		check_slice(w, slot);
 	} else {
 		w->mine[at].generation = slot->generation;
-		paint(w, w->mine[at].bytes, SLICE);
+		hmem_paint(&w->random, w->mine[at].bytes, SLICE);
 		CHECK_OK(hmem_public->copy(hmem_fabric, slice_of(slot, w), w->mine[at].bytes,
 					   SLICE));
 	}
@@ -157,7 +149,7 @@ static void move(struct worker *w, struct slot *slot, unsigned world, struct fid
 	size_t off = below(w, SLICE), len = 1 + below(w, (unsigned)(SLICE - off));
 	char *to = slice_of(slot, w) + off;
 
-	paint(w, s->host, len);
+	hmem_paint(&w->random, s->host, len);
 	hmem_transfer(s, true, len, mr, (uint64_t)(to - begin), to);
 	memcpy(bytes_of(w, slot) + off, s->host, len);
 	memset(s->host, 0, len);
@@ -199,7 +191,7 @@ static void copies_under_way(struct worker *w)
 	uint8_t *host = in ? bytes_of(w, slot) : w->have;
 
 	if (in)
-		paint(w, host, SLICE);
+		hmem_paint(&w->random, host, SLICE);
 	else
 		memset(host, 0, SLICE);
 	for (unsigned i = 0; i < COPIES; i++) {
@@ -264,7 +256,7 @@ static void own_memory(struct worker *w)
 
 	CHECK_OK(hmem_public->alloc(hmem_fabric, iface, device, HMREG_HMEM_DEVICE, PRIVATE, &addr));
 	mr = hmem_region(&hmem_worlds[world], iface, device, addr, PRIVATE);
-	paint(w, s->host, SLICE);
+	hmem_paint(&w->random, s->host, SLICE);
 	hmem_transfer(s, true, SLICE, mr, 100, (char *)addr + 100);
 	CHECK_OK(hmem_public->copy(hmem_fabric, w->have, (char *)addr + 100, SLICE));
 	CHECK(memcmp(w->have, s->host, SLICE) == 0);

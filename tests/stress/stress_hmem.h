@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What stress_hmem runs on: a world for each NIC, which all threads share; a station, a thread's place in
- * it; the interfaces and their devices; and what must be at the end what it was before.
+ * What stress_hmem and stress_cache_hmem run on: a world for each NIC, which all threads share; a station, a
+ * thread's place in it; the interfaces and their devices; and what must be at the end what it was before.
  */
 #ifndef HM_STRESS_HMEM_H
 #define HM_STRESS_HMEM_H
@@ -24,6 +24,9 @@ struct hmem_world {
 extern struct hmem_world hmem_worlds[HMEM_WORLDS];
 extern struct hmreg_hmem_ops *hmem_public;
 extern struct fid *hmem_fabric; /* for hmem_public */
+/* That worlds are opened with. */
+extern const char *hmem_nics[HMEM_WORLDS];
+extern int hmem_mr_mode;
 
 void hmem_worlds_open(void);
 void hmem_worlds_close(void);
@@ -48,6 +51,13 @@ void hmem_station_close(struct hmem_station *s);
 /* len bytes between host and the region, offset bytes from its begin, which is address at; done. */
 void hmem_transfer(struct hmem_station *s, bool write, size_t len, struct fid_mr *mr,
 		   uint64_t offset, const void *at);
+
+/* The same between local, which has no descriptor, and host. */
+void hmem_transfer_bare(struct hmem_station *s, bool write, void *local, size_t len);
+/* Bytes that say when they were painted, and where each belongs. */
+void hmem_paint(uint64_t *random, uint8_t *bytes, size_t len);
+/* emu_accel_hooks.reuse, of all drivers. */
+void hmem_reuse(bool on);
 
 struct hmem_mark {
 	size_t fds;

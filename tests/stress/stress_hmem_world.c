@@ -15,6 +15,8 @@
 struct hmem_world hmem_worlds[HMEM_WORLDS];
 struct hmreg_hmem_ops *hmem_public;
 struct fid *hmem_fabric;
+const char *hmem_nics[HMEM_WORLDS] = { "sw-scalable", "sw-verbs", "emu0" };
+int hmem_mr_mode = FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY | FI_MR_HMEM;
 
 static struct {
 	size_t count;
@@ -44,8 +46,7 @@ static struct fi_info *find_nic(const char *nic)
 	CHECK(hints);
 	hints->caps = FI_MSG | FI_RMA | FI_HMEM;
 	hints->ep_attr->type = FI_EP_RDM;
-	hints->domain_attr->mr_mode = FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED |
-				      FI_MR_PROV_KEY | FI_MR_HMEM;
+	hints->domain_attr->mr_mode = hmem_mr_mode;
 	hints->domain_attr->name = strdup(nic);
 	CHECK_OK(fi_getinfo(FI_VERSION(2, 7), NULL, NULL, 0, hints, &info));
 	fi_freeinfo(hints);
@@ -75,13 +76,12 @@ static void list_devices(enum fi_hmem_iface iface)
 
 void hmem_worlds_open(void)
 {
-	static const char *const nics[HMEM_WORLDS] = { "sw-scalable", "sw-verbs", "emu0" };
 	struct fi_av_attr av_attr = { .type = FI_AV_TABLE };
 
 	for (unsigned i = 0; i < HMEM_WORLDS; i++) {
 		struct hmem_world *w = &hmem_worlds[i];
 
-		w->info = find_nic(nics[i]);
+		w->info = find_nic(hmem_nics[i]);
 		w->next_key = 1;
 		CHECK_OK(fi_fabric(w->info->fabric_attr, &w->fabric, NULL));
 		CHECK_OK(fi_domain(w->fabric, w->info, &w->domain, NULL));
@@ -173,25 +173,38 @@ void hmem_station_close(struct hmem_station *s)
 	CHECK_OK(fi_close(&s->cq->fid));
 }
 
-void hmem_transfer(struct hmem_station *s, bool write, size_t len, struct fid_mr *mr,
-		   uint64_t offset, const void *at)
+/* Both ends are given, with what the target calls its own. */
+static void transfer(struct hmem_station *s, bool write, void *local, size_t len, void *desc,
+		     uint64_t addr, uint64_t key)
 {
-	int mode = s->world->info->domain_attr->mr_mode;
-	uint64_t addr = mode & FI_MR_VIRT_ADDR ? (uintptr_t)at : offset;
 	double late = stress_now() + PATIENCE_S;
 	struct fi_cq_entry entry;
 	ssize_t ret;
 
 	do
-		ret = write ? fi_write(s->a, s->host, len, fi_mr_desc(s->mr), s->to, addr,
-				       fi_mr_key(mr), s)
-			    : fi_read(s->a, s->host, len, fi_mr_desc(s->mr), s->to, addr,
-				      fi_mr_key(mr), s);
+		ret = write ? fi_write(s->a, local, len, desc, s->to, addr, key, s)
+			    : fi_read(s->a, local, len, desc, s->to, addr, key, s);
 	while (ret == -FI_EAGAIN && stress_now() < late);
 	CHECK_OK(ret);
 	while ((ret = fi_cq_read(s->cq, &entry, 1)) == -FI_EAGAIN)
 		CHECK(stress_now() < late);
 	CHECK(ret == 1 && entry.op_context == s);
+}
+
+static uint64_t remote(const struct hmem_station *s, uint64_t offset, const void *at)
+{
+	return s->world->info->domain_attr->mr_mode & FI_MR_VIRT_ADDR ? (uintptr_t)at : offset;
+}
+
+void hmem_transfer(struct hmem_station *s, bool write, size_t len, struct fid_mr *mr,
+		   uint64_t offset, const void *at)
+{
+	transfer(s, write, s->host, len, fi_mr_desc(s->mr), remote(s, offset, at), fi_mr_key(mr));
+}
+
+void hmem_transfer_bare(struct hmem_station *s, bool write, void *local, size_t len)
+{
+	transfer(s, write, local, len, NULL, remote(s, 0, s->host), fi_mr_key(s->mr));
 }
 
 /* ---- what must be as it was ---- */
@@ -204,6 +217,24 @@ static const struct emu_accel_hooks *hooks_of(unsigned driver)
 	if (library)
 		dlclose(library); /* the library under test holds it */
 	return hooks;
+}
+
+void hmem_paint(uint64_t *random, uint8_t *bytes, size_t len)
+{
+	uint64_t x = stress_random(random);
+
+	for (size_t i = 0; i < len; i++)
+		bytes[i] = (uint8_t)(x + i * 7 + i / 251);
+}
+
+void hmem_reuse(bool on)
+{
+	for (unsigned i = 0; i < HMEM_DRIVERS; i++) {
+		const struct emu_accel_hooks *hooks = hooks_of(i);
+
+		if (hooks)
+			hooks->reuse(on);
+	}
 }
 
 void hmem_look(struct hmem_mark *mark)

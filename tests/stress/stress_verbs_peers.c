@@ -17,6 +17,7 @@
 #define BYTES	4096u
 #define RUNNERS 4u
 #define DEPTH	8u
+#define CLOSES	1000u
 
 static size_t fds_before;
 
@@ -258,6 +259,7 @@ static struct runner runner[RUNNERS];
 static uint8_t *target, *source;
 static struct fid_mr *target_mr, *source_mr;
 static _Atomic bool stop;
+static _Atomic uint64_t ended[2]; /* of all runners: well, or not */
 
 /* What a request may end with, once its peer or device dies. */
 static bool is_death(int err)
@@ -281,6 +283,7 @@ static void *load(void *arg)
 			CHECK(err == 0 || is_death(err));
 			r->good += err == 0;
 			r->bad += err != 0;
+			atomic_fetch_add(&ended[err != 0], 1);
 		}
 	}
 	return NULL;
@@ -300,6 +303,7 @@ static void start_load(void)
 	source_mr = vend_register(&pair[0], source, RUNNERS * each);
 	addr = vend_insert(&pair[0], &pair[1]);
 	stop = false;
+	ended[0] = ended[1] = 0;
 	for (unsigned i = 0; i < RUNNERS; i++) {
 		runner[i] = (struct runner){ .from = &pair[0],
 					     .to = &pair[1],
@@ -365,14 +369,25 @@ static void nic_a_peer_dies_and_is_back(void **state)
 	close_load();
 }
 
+static void await_ended(bool bad)
+{
+	double patience = stress_now() + PATIENCE;
+
+	while (atomic_load(&ended[bad]) == 0) {
+		CHECK(stress_now() < patience);
+		usleep(1000);
+	}
+	usleep(100000);
+}
+
 static void remove_under_load(const char *device)
 {
 	uint64_t good, bad;
 
 	start_load();
-	usleep(100000);
+	await_ended(false);
 	CHECK_OK(emu_verbs_remove_device(device));
-	usleep(100000);
+	await_ended(true);
 	end_load(&good, &bad);
 	printf("%s removed: %lu writes done, %lu failed\n", device, (unsigned long)good,
 	       (unsigned long)bad);
@@ -422,6 +437,42 @@ static int look_once(void **state)
 	return 0;
 }
 
+/* ---- the last ones ---- */
+
+static pthread_barrier_t together;
+
+static void *close_one(void *ep)
+{
+	pthread_barrier_wait(&together);
+	CHECK_OK(fi_close((struct fid *)ep));
+	return NULL;
+}
+
+/* Several threads close the last endpoints of a domain, whose thread ends with one of them. */
+static void nic_last_endpoints_close_at_the_same_time(void **state)
+{
+	struct vend end;
+
+	(void)state;
+	vend_open(&end, "emu0", NULL, 0);
+	vend_close_ep(&end);
+	CHECK_OK(pthread_barrier_init(&together, NULL, RUNNERS));
+	for (unsigned round = 0; round < CLOSES; round++) {
+		pthread_t thread[RUNNERS];
+
+		for (unsigned i = 0; i < RUNNERS; i++) {
+			vend_open_ep(&end, NULL, 0);
+			CHECK_OK(pthread_create(&thread[i], NULL, close_one, &end.ep->fid));
+		}
+		for (unsigned i = 0; i < RUNNERS; i++)
+			CHECK_OK(pthread_join(thread[i], NULL));
+	}
+	end.ep = NULL;
+	CHECK_OK(pthread_barrier_destroy(&together));
+	vend_close(&end);
+	vend_none_left(fds_before);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -431,6 +482,7 @@ int main(void)
 		cmocka_unit_test(nic_a_peer_dies_and_is_back),
 		cmocka_unit_test(fn_38_device_removed_under_load),
 		cmocka_unit_test(nic_a_silent_peer),
+		cmocka_unit_test(nic_last_endpoints_close_at_the_same_time),
 	};
 
 	vend_settings("devices=2,max_srq=4096");

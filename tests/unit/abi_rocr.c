@@ -35,6 +35,10 @@ PLACE(rocr_pointer_info, user_data, hsa_amd_pointer_info_t, userData);
 PLACE(rocr_pointer_info, owner, hsa_amd_pointer_info_t, agentOwner);
 PLACE(rocr_pointer_info, global_flags, hsa_amd_pointer_info_t, global_flags);
 
+PLACE(rocr_hdp, memory, hsa_amd_hdp_flush_t, HDP_MEM_FLUSH_CNTL);
+PLACE(rocr_hdp, registers, hsa_amd_hdp_flush_t, HDP_REG_FLUSH_CNTL);
+SAME(ROCR_AGENT_HDP_FLUSH, HSA_AMD_AGENT_INFO_HDP_FLUSH);
+
 SAME(ROCR_SUCCESS, HSA_STATUS_SUCCESS);
 SAME(ROCR_INFO_BREAK, HSA_STATUS_INFO_BREAK);
 SAME(ROCR_ERROR, HSA_STATUS_ERROR);

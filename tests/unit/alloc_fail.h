@@ -6,13 +6,16 @@
 #ifndef HM_TEST_ALLOC_FAIL_H
 #define HM_TEST_ALLOC_FAIL_H
 
+#include <limits.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
+#define ALLOC_EVERY UINT_MAX
+
 static long alloc_live;	     /* allocations less frees */
 static unsigned alloc_calls; /* since alloc_fail_at */
-static unsigned alloc_fails; /* the call that fails, from 1; 0: none */
+static unsigned alloc_fails; /* the call that fails, from 1; 0: none; ALLOC_EVERY */
 
 void *__real_malloc(size_t size);
 void *__real_calloc(size_t count, size_t size);
@@ -25,7 +28,7 @@ void __wrap_free(void *memory);
 
 static bool alloc_fails_now(void)
 {
-	return ++alloc_calls == alloc_fails;
+	return ++alloc_calls == alloc_fails || alloc_fails == ALLOC_EVERY;
 }
 
 static void *alloc_counted(void *memory)
@@ -55,7 +58,7 @@ void __wrap_free(void *memory)
 	__real_free(memory);
 }
 
-/* Fail the call-th allocation from now on, and no other; 0: none. */
+/* Fail the call-th allocation from now on, and no other; 0: none; ALLOC_EVERY: all. */
 static void alloc_fail_at(unsigned call)
 {
 	alloc_calls = 0;
@@ -65,7 +68,8 @@ static void alloc_fail_at(unsigned call)
 /* Did that allocation come, and so fail? */
 static bool alloc_failed(void)
 {
-	bool failed = alloc_fails && alloc_calls >= alloc_fails;
+	unsigned first = alloc_fails == ALLOC_EVERY ? 1 : alloc_fails;
+	bool failed = first && alloc_calls >= first;
 
 	alloc_fails = 0;
 	return failed;

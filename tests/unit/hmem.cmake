@@ -22,6 +22,8 @@ hmreg_rocr_test(old "")
 hmreg_rocr_test(nodmabuf dmabuf=0)
 hmreg_rocr_test(noexport noexport=2)
 hmreg_rocr_test(untold ext=8)
+hmreg_rocr_test(unnoticed notice=0)
+hmreg_rocr_test(noticed "")
 hmreg_rocr_test(nobar bar=0,peer=0,xnack=1)
 
 # The hand-written declarations against the vendor's, where those are installed.
@@ -90,6 +92,13 @@ if(HMREG_CUDA_INCLUDE)
   target_include_directories(abi_cuda SYSTEM PRIVATE ${HMREG_CUDA_INCLUDE})
 endif()
 
+# XPU contexts of CUDA over it.
+hmreg_test(test_xpu_flush unit SOURCES test_xpu_flush.c ../hmem/cuda_calls.c
+  LIBRARIES ${CMAKE_DL_LIBS})
+add_dependencies(test_xpu_flush emu_cuda emu_nvml)
+set_tests_properties(test_xpu_flush PROPERTIES ENVIRONMENT
+  "LD_LIBRARY_PATH=${PROJECT_BINARY_DIR}/tests/drivers/accel/cuda;FI_HMEM=cuda")
+
 # The dma-buf layer over it, with each bound on exports that stay open; and the way taken, as it is told.
 foreach(test test_dmabuf test_mr_told)
   hmreg_program(${test} ${test}.c ../hmem/cuda_calls.c ../hmem/make_cuda.c ../hmem/make_cuda_peer.c)
@@ -114,3 +123,21 @@ foreach(text abi_rocr abi_neuron abi_synapseai abi_cuda)
     add_dependencies(tests_unit ${text})
   endif()
 endforeach()
+
+# What a registration cache asks, with interfaces of the test's own; each setting is a process.
+hmreg_program(test_hmem_owner test_hmem_owner.c)
+target_link_libraries(test_hmem_owner PRIVATE PkgConfig::CMOCKA)
+hmreg_add_test(test_hmem_owner unit $<TARGET_FILE:test_hmem_owner>)
+hmreg_add_test(test_hmem_owner_none unit $<TARGET_FILE:test_hmem_owner> none)
+set_tests_properties(test_hmem_owner_none PROPERTIES ENVIRONMENT "FI_HMEM=none")
+set(switches)
+foreach(interface cuda rocr ze)
+  string(TOUPPER ${interface} upper)
+  set(switch "FI_MR_${upper}_CACHE_MONITOR_ENABLED=0")
+  list(APPEND switches ${switch})
+  hmreg_add_test(test_hmem_owner_off_${interface} unit $<TARGET_FILE:test_hmem_owner> off ${interface})
+  set_tests_properties(test_hmem_owner_off_${interface} PROPERTIES
+    ENVIRONMENT "${switch};FI_LOG_LEVEL=info")
+endforeach()
+hmreg_add_test(test_hmem_owner_off unit $<TARGET_FILE:test_hmem_owner> off cuda rocr ze)
+set_tests_properties(test_hmem_owner_off PROPERTIES ENVIRONMENT "${switches};FI_LOG_LEVEL=info")

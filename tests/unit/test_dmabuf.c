@@ -375,6 +375,8 @@ static void reg_06_map(void **state)
 	assert_int_equal(dmabuf_map(readable, 0, PAGE, true, &mapping), -FI_EACCES);
 	assert_int_equal(dmabuf_map(fd, UINT64_MAX - 2 * PAGE + 1, PAGE, false, &mapping),
 			 -FI_EINVAL);
+	assert_int_equal(dmabuf_map(fd, 2 * PAGE + 1, PAGE, false, &mapping), -FI_EINVAL);
+	assert_int_equal(dmabuf_map(fd, 3 * PAGE, 1, true, &mapping), -FI_EINVAL);
 	assert_memory_equal(&mapping, &untouched, sizeof(mapping));
 	assert_int_equal(dmabuf_map(readable, PAGE + 17, 3, false, &mapping), 0);
 	assert_memory_equal(mapping.at, "abc", 3);

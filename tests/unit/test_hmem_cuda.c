@@ -18,9 +18,10 @@
 #include "tests/hmem/maker.h"
 #include "tests/unit/warnings.h"
 
-#define LEN	((size_t)2 << 20)
-#define FIRST	10 /* CUdevice of ordinal 0 */
-#define DEVICES 4
+#define LEN	 ((size_t)2 << 20)
+#define FIRST	 10 /* CUdevice of ordinal 0 */
+#define DEVICES	 4
+#define SETTINGS "handles=10,dmabuf=0xb"
 
 static const struct hmem_ops *ops;
 static const struct emu_accel_hooks *hooks;
@@ -484,6 +485,29 @@ static void fn_01_thousand_rounds_by_two_threads(void **state)
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, baseline, check)
 
+/* Devices keep the order of a NIC's writes, or are flushed, or say that they cannot be. */
+static void xpu_11_writes_of_nics_are_flushed_where_they_need_it(void **state)
+{
+	cu_context before = current();
+
+	(void)state;
+	assert_false(ops->needs_flush(FIRST));
+	assert_true(ops->needs_flush(FIRST + DEVICES)); /* which is none */
+	setenv("EMU_CUDA", SETTINGS ",order=0", 1);
+	assert_true(ops->needs_flush(FIRST));
+	assert_int_equal(ops->flush(FIRST + 1), 0);
+	assert_int_equal(hooks->calls("cuFlushGPUDirectRDMAWrites"), 1);
+	assert_ptr_equal(current(), before);
+	(hooks->fail)("cuFlushGPUDirectRDMAWrites", 1, CU_UNKNOWN);
+	assert_refused(ops->flush(FIRST + 1), -FI_EIO);
+	assert_ptr_equal(current(), before);
+	setenv("EMU_CUDA", SETTINGS ",order=0,flush=0", 1);
+	assert_true(ops->needs_flush(FIRST));
+	assert_refused(ops->flush(FIRST), -FI_EOPNOTSUPP);
+	assert_int_equal(hooks->calls("cuFlushGPUDirectRDMAWrites"), 2);
+	setenv("EMU_CUDA", SETTINGS, 1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -500,6 +524,7 @@ int main(void)
 		TEST(hmem_02_failure_is_one_line),
 		TEST(copy_is_done_when_it_returns),
 		TEST(fn_01_thousand_rounds_by_two_threads),
+		TEST(xpu_11_writes_of_nics_are_flushed_where_they_need_it),
 		TEST(fn_05_each_call_fails),
 		TEST(fn_18_device_reset),
 	};
@@ -508,7 +533,7 @@ int main(void)
 	const char *why;
 	int failed;
 
-	setenv("EMU_CUDA", "handles=10,dmabuf=0xb", 1);
+	setenv("EMU_CUDA", SETTINGS, 1);
 	why = make_cuda.open();
 	if (why || !cuda.hooks) {
 		fprintf(stderr, "no emulated driver: %s\n", why ? why : "a real one");

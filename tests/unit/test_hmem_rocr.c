@@ -111,8 +111,8 @@ static const struct {
 	{                                                                                          \
 #name, name##_tests, &name##_count                                                 \
 	}
-	LISTED(main),	  LISTED(call),	  LISTED(old),	 LISTED(nodmabuf),
-	LISTED(noexport), LISTED(untold), LISTED(nobar), LISTED(start),
+	LISTED(main),	LISTED(call),  LISTED(old),   LISTED(nodmabuf),	 LISTED(noexport),
+	LISTED(untold), LISTED(nobar), LISTED(start), LISTED(unnoticed), LISTED(noticed),
 };
 
 /* The runtime, its functions by name, and the interface over it. */

@@ -70,9 +70,10 @@ struct listed list_agents(void);
 
 /* Tests that look what an address is, of exports, of copies and failures, on other machines. */
 extern const struct CMUnitTest main_tests[], call_tests[], old_tests[], nodmabuf_tests[],
-	noexport_tests[], untold_tests[], nobar_tests[], start_tests[];
+	noexport_tests[], untold_tests[], nobar_tests[], start_tests[], unnoticed_tests[],
+	noticed_tests[];
 extern const size_t main_count, call_count, old_count, nodmabuf_count, noexport_count, untold_count,
-	nobar_count, start_count;
+	nobar_count, start_count, unnoticed_count, noticed_count;
 #define GROUP(name, ...)                                                                           \
 	const struct CMUnitTest name##_tests[] = { __VA_ARGS__ };                                  \
 	const size_t name##_count = count_of(name##_tests);

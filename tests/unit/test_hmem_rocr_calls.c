@@ -314,6 +314,27 @@ static void threads(void **state)
 	}
 }
 
-GROUP(call, TEST(hmem_01_host_memory_that_cannot_be_locked), TEST(hmem_01_known_host_memory),
+/* Device 0 has the register, and no other. */
+static void xpu_11_writes_of_nics_are_flushed_by_the_register(void **state)
+{
+	rocr_hdp hdp;
+
+	(void)state;
+	assert_true(ops->needs_flush(0));
+	assert_false(ops->needs_flush(1));
+	assert_false(ops->needs_flush(-1));
+	assert_int_equal(
+		vendor_hsa_agent_get_info(list_agents().gpus[0], ROCR_AGENT_HDP_FLUSH, &hdp), 0);
+	assert_int_equal(*hdp.memory, 0);
+	assert_int_equal(ops->flush(1), 0);
+	assert_int_equal(*hdp.memory, 0);
+	assert_int_equal(ops->flush(0), 0);
+	assert_int_equal(*hdp.memory, 1);
+	assert_int_equal(*hdp.registers, 0);
+	*hdp.memory = 0;
+}
+
+GROUP(call, TEST(xpu_11_writes_of_nics_are_flushed_by_the_register),
+      TEST(hmem_01_host_memory_that_cannot_be_locked), TEST(hmem_01_known_host_memory),
       TEST(fn_18_access_lists_stay), TEST(engine_that_fails), TEST(every_call_fails),
       TEST(fn_01_a_thousand_rounds), TEST(threads))

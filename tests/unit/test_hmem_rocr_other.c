@@ -226,9 +226,71 @@ static void fn_21_start_that_fails(void **state)
 	child_run(&child, (const char *[]){ "EMU_ROCR=devices=0", NULL }, no_device);
 }
 
+/* A cache must take it neither for the host's nor for memory whose end is told. */
+static void fn_15_fn_29_mapped_memory_is_not_kept(void **state)
+{
+	struct made made = { .kind = MAKE_VMM };
+	struct hmem_owner owner;
+
+	(void)state;
+	assert_int_equal(make_rocr.make(MAKE_VMM, 1, 2 * UNIT, &made), 0);
+	warnings = 0;
+	for (int i = 0; i < 3; i++) {
+		assert_int_equal(hmem_owner_of((char *)made.addr + 77, 100, &owner), 0);
+		assert_int_equal(owner.iface, FI_HMEM_ROCR);
+		assert_int_equal(owner.guards, 0);
+	}
+	assert_one_warning("mapped at an address");
+	make_rocr.drop(&made);
+}
+
+/* EMU_ROCR=notice=0: nobody is told of memory that is freed. */
+static void fn_32_no_notice(void **state)
+{
+	struct made made = make_of(MAKE_DEVICE, 0, UNIT);
+	struct hmem_owner owner;
+
+	(void)state;
+	warnings = 0;
+	for (int i = 0; i < 3; i++) {
+		assert_int_equal(hmem_owner_of(made.addr, UNIT, &owner), 0);
+		assert_int_equal(owner.iface, FI_HMEM_ROCR);
+		assert_int_equal(owner.guards, 0);
+	}
+	assert_one_warning("hsa_amd_register_deallocation_callback");
+	make_rocr.drop(&made);
+}
+
+/* A notice that cannot be had once is asked for again; what the device calls locked memory is no host memory. */
+static void fn_29_notices_and_aliases(void **state)
+{
+	struct made made = make_of(MAKE_DEVICE, 0, UNIT),
+		    locked = make_of(MAKE_REGISTERED, 0, UNIT);
+	struct hmem_owner owner;
+
+	(void)state;
+	fail_call("hsa_amd_register_deallocation_callback", 1, ROCR_ERROR_OUT_OF_RESOURCES);
+	assert_int_equal(hmem_owner_of(made.addr, UNIT, &owner), 0);
+	assert_int_equal(owner.guards, 0);
+	assert_int_equal(hmem_owner_of(made.addr, UNIT, &owner), 0);
+	assert_int_equal(owner.guards, HMEM_GUARD_ID);
+	assert_int_equal(hmem_owner_of(locked.addr, UNIT, &owner), 0);
+	assert_int_equal(owner.guards, HMEM_GUARD_PAGES);
+	assert_int_equal(owner.iface, FI_HMEM_SYSTEM);
+	assert_ptr_not_equal(locked.own[0], locked.addr);
+	assert_int_equal(hmem_owner_of(locked.own[0], UNIT, &owner), 0);
+	assert_int_equal(owner.guards, 0);
+	make_rocr.drop(&locked);
+	make_rocr.drop(&made);
+	hmem_report_gone(NULL);
+}
+
 GROUP(old, TEST(fn_20_runtime_without_dmabufs))
 GROUP(nodmabuf, TEST(fn_20_kernel_without_dmabufs))
 GROUP(noexport, TEST(fn_20_one_device_exports_nothing))
-GROUP(untold, TEST(fn_09_mapped_memory_untold), TEST(fn_24_unknown_mapping))
+GROUP(untold, TEST(fn_09_mapped_memory_untold), TEST(fn_24_unknown_mapping),
+      TEST(fn_15_fn_29_mapped_memory_is_not_kept))
+GROUP(unnoticed, TEST(fn_32_no_notice))
+GROUP(noticed, TEST(fn_29_notices_and_aliases))
 GROUP(nobar, TEST(fn_28_no_window))
 GROUP(start, cmocka_unit_test(fn_21_start_that_fails))

@@ -54,14 +54,16 @@ static void fn_22_table(void **state)
 	(void)state;
 	for (size_t i = 0; i < count_of(rows); i++) {
 		enum hm_mr_way way[HM_MR_WAYS];
+		enum hmreg_cause cause;
 		const char *why = NULL;
-		size_t count = hm_mr_ways(&rows[i].choice, way, &why);
+		size_t count = hm_mr_ways(&rows[i].choice, way, &why, &cause);
 
 		assert_int_equal(count, rows[i].count);
 		for (size_t k = 0; k < count; k++)
 			assert_int_equal(way[k], rows[i].way[k]);
 		/* no way has a reason */
 		assert_int_equal(count == 0, why[0] != 0);
+		assert_int_equal(count == 0, cause != HMREG_CAUSE_NONE);
 	}
 }
 
@@ -69,10 +71,12 @@ static void hmem_01_is_named(void **state)
 {
 	struct hm_mr_choice choice = { DEVICE_WAYS, VERBS, 0, true };
 	enum hm_mr_way way[HM_MR_WAYS];
+	enum hmreg_cause cause;
 	const char *why;
 
 	(void)state;
-	assert_int_equal(hm_mr_ways(&choice, way, &why), 0);
+	assert_int_equal(hm_mr_ways(&choice, way, &why, &cause), 0);
+	assert_int_equal(cause, HMREG_CAUSE_P2P_OFF);
 	assert_non_null(strstr(why, "FI_HMEM_DISABLE_P2P"));
 }
 

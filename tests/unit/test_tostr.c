@@ -224,7 +224,7 @@ static void api_01_tostr_av_cq_and_counter_attributes(void **state)
 				 .map_addr = (void *)0x10,
 				 .flags = FI_EVENT | FI_SYMMETRIC };
 	struct fi_cq_attr cq = { .size = 1,
-				 .flags = FI_AFFINITY,
+				 .flags = FI_AFFINITY | FI_XPU,
 				 .format = FI_CQ_FORMAT_DATA,
 				 .wait_obj = FI_WAIT_FD,
 				 .signaling_vector = 2,
@@ -247,7 +247,7 @@ static void api_01_tostr_av_cq_and_counter_attributes(void **state)
 			    "    flags: [ FI_EVENT, FI_SYMMETRIC ]\n");
 	assert_string_equal(fi_tostr(&cq, FI_TYPE_CQ_ATTR), "fi_cq_attr:\n"
 							    "    size: 1\n"
-							    "    flags: [ FI_AFFINITY ]\n"
+							    "    flags: [ FI_XPU, FI_AFFINITY ]\n"
 							    "    format: FI_CQ_FORMAT_DATA\n"
 							    "    wait_obj: FI_WAIT_FD\n"
 							    "    signaling_vector: 2\n"

@@ -11,8 +11,8 @@
 
 #include <ifaddrs.h>
 
+#include "core/base/sysfs.h"
 #include "core/nic/verbs_device.h"
-#include "core/nic/verbs_sysfs.h"
 #include "tests/unit/fake_ports.h"
 #include "tests/unit/fake_sysfs.h"
 
@@ -566,7 +566,7 @@ static void port_address_fits_or_says_so(void **state)
 
 static int set_up(void **state)
 {
-	verbs_sysfs_root = sysfs_root;
+	hm_sysfs_set_root(sysfs_root);
 	return sysfs_start(state);
 }
 

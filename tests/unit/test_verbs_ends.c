@@ -311,22 +311,28 @@ static void fn_06_domain_closes_over_what_is_refused_for_ever(void **state)
 	}
 }
 
-/* A buffer without a descriptor was registered for its operation; the program knows no such region. */
-static void fn_06_refused_region_of_a_local_buffer(void **state)
+/* A buffer without a descriptor, registered for its operation or kept; the program knows no such region. */
+static void refuse_local_buffer(uint64_t flags)
 {
+	struct iovec iov = { memory, BULK };
+	struct fi_rma_iov to = { .addr = (uintptr_t)memory + BULK, .len = BULK };
+	struct fi_msg_rma msg = {
+		.msg_iov = &iov, .iov_count = 1, .rma_iov = &to, .rma_iov_count = 1
+	};
 	struct fi_cq_entry entry;
 	struct fid_mr *mr;
 	struct end end;
 	ssize_t ret;
 
-	(void)state;
 	open_end(&end);
 	assert_int_equal(fi_mr_reg(domain, memory + BULK, BULK, ALL, 0, 0, 0, &mr, NULL), 0);
-	emu_verbs_fail("ibv_dereg_mr", 1, EPERM);
+	if (flags)
+		emu_verbs_fail("ibv_dereg_mr", 1, EPERM);
 	memset(memory, 0x5a, BULK);
+	msg.addr = end.self;
+	to.key = fi_mr_key(mr);
 	do {
-		ret = fi_write(end.ep, memory, BULK, NULL, end.self, (uintptr_t)memory + BULK,
-			       fi_mr_key(mr), &entry);
+		ret = fi_writemsg(end.ep, &msg, flags);
 	} while (ret == -FI_EAGAIN && fi_cq_read(end.cq, &entry, 1) == -FI_EAGAIN);
 	assert_int_equal(ret, 0);
 	while ((ret = fi_cq_read(end.cq, &entry, 1)) == -FI_EAGAIN)
@@ -335,11 +341,25 @@ static void fn_06_refused_region_of_a_local_buffer(void **state)
 	assert_memory_equal(memory, memory + BULK, BULK);
 	assert_int_equal(fi_close(&mr->fid), 0);
 	close_end(&end);
-	assert_int_equal(warning_count, 1);
-	assert_said("emu0: ibv_dereg_mr: errno 1 (");
+	assert_int_equal(warning_count, flags ? 1 : 0);
+	if (!flags)
+		emu_verbs_fail("ibv_dereg_mr", 1, EPERM);
 	close_domain(0);
 	assert_int_equal(warning_count, 1);
+	assert_said("emu0: ibv_dereg_mr: errno 1 (");
 	assert_nothing_left();
+}
+
+static void fn_06_refused_region_of_a_local_buffer(void **state)
+{
+	(void)state;
+	refuse_local_buffer(HMREG_NO_CACHE);
+}
+
+static void fn_06_refused_region_that_was_kept(void **state)
+{
+	(void)state;
+	refuse_local_buffer(0);
 }
 
 /* ---- domains ---- */
@@ -427,6 +447,7 @@ int main(void)
 		TEST(fn_06_windows_are_named_where_there_may_be_some),
 		TEST(fn_06_refused_object_of_an_endpoint_ends_with_the_domain),
 		TEST(fn_06_refused_region_of_a_local_buffer),
+		TEST(fn_06_refused_region_that_was_kept),
 		TEST(fn_06_refused_context_is_closed_again),
 		TEST(fn_06_refused_protection_domain_that_the_program_has),
 		TEST(fn_06_refused_object_over_an_adopted_context),

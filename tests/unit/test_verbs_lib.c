@@ -8,8 +8,8 @@
 
 #include <rdma/fi_errno.h>
 
+#include "core/base/sysfs.h"
 #include "core/nic/verbs_lib.h"
-#include "core/nic/verbs_sysfs.h"
 #include "tests/unit/child.h"
 #include "tests/unit/fake_sysfs.h"
 #include "tests/unit/fake_verbs.h"
@@ -125,7 +125,7 @@ static void has_no_gid_types(void)
 static void stand_ins_for_what_is_younger(void **state)
 {
 	(void)state;
-	verbs_sysfs_root = sysfs_root;
+	hm_sysfs_set_root(sysfs_root);
 	sysfs_text("class/infiniband/fake0/ports/1/gid_attrs/types/0", "RoCE v2\n");
 	sysfs_text("class/infiniband/fake0/ports/1/gid_attrs/types/1", "IB/RoCE v1\n");
 	fake_init();

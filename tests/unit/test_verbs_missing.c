@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "core/nic/verbs_sysfs.h"
+#include "core/base/sysfs.h"
 #include "tests/unit/fake_ports.h"
 #include "tests/unit/fake_sysfs.h"
 
@@ -307,7 +307,7 @@ static void api_20_same_reason_is_said_once(void **state)
 
 static int set_up(void **state)
 {
-	verbs_sysfs_root = sysfs_root;
+	hm_sysfs_set_root(sysfs_root);
 	return sysfs_start(state);
 }
 

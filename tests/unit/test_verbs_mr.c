@@ -437,31 +437,49 @@ static void api_15_host_segments_of_a_mixed_region(void **state)
 
 /* ---- local buffers without a descriptor ---- */
 
+static int reg_internal(struct stub_region *at, uint64_t granted)
+{
+	struct iovec iov = { (void *)(uintptr_t)ADDR, 8192 };
+	struct nic_region_request req = {
+		.iov = &iov, .iov_count = 1, .access = granted, .internal = true
+	};
+
+	prepare(at, ADDR, 8192, granted);
+	atomic_fetch_or(&at->region.state, NIC_REGION_INTERNAL);
+	return verbs_region_register(&at->region, &req);
+}
+
+/* Pinned, no more than the rights, and nothing for sub-MRs. */
 static void mode_03_a_local_buffer(void **state)
 {
 	struct ibv_sge sge;
-	struct ibv_mr *mr;
+	uint64_t covered;
 
 	(void)state;
-	stub_domain.zero_based = true;
+	stub_domain.zero_based = stub_domain.on_demand = true;
+	stub_device.can = HMREG_CAN_WINDOWS | HMREG_CAN_ATOMICS;
 	for (unsigned int writes = 0; writes < 2; writes++) {
-		assert_int_equal(
-			verbs_local_acquire(&stub_domain, (void *)ADDR, 100, writes, &sge, &mr), 0);
-		assert_ptr_equal(mr, &stub_asked[writes]->ibv);
+		assert_int_equal(reg_internal(&r, writes ? FI_RECV | FI_READ : FI_SEND | FI_WRITE),
+				 0);
 		assert_int_equal(stub_asked[writes]->access, writes ? IBV_ACCESS_LOCAL_WRITE : 0);
-		assert_int_equal(sge.addr, ADDR);
-		assert_int_equal(sge.length, 100);
-		assert_int_equal(sge.lkey, mr->lkey);
-		verbs_local_release(&stub_domain, mr);
-		assert_int_equal(stub_live, 0);
+		assert_int_equal(verbs_region_sges(&r.region, ADDR + 100, 50, &sge, 1, &covered),
+				 1);
+		assert_int_equal(covered, 50);
+		assert_int_equal(sge.addr, ADDR % 4096 + 100);
+		assert_int_equal(sge.length, 50);
+		assert_int_equal(sge.lkey, stub_asked[writes]->ibv.lkey);
+		dereg(&r);
 	}
-	assert_int_equal(verbs_local_acquire(&stub_domain, NULL, 0, true, &sge, &mr), 0);
-	assert_null(mr);
-	assert_int_equal(sge.length, 0);
-	verbs_local_release(&stub_domain, mr);
-	assert_told(verbs_local_acquire(&stub_domain, (void *)ADDR, UINT64_C(1) << 32, false, &sge,
-					&mr),
-		    -FI_EMSGSIZE, "4 GiB");
+	atomic_store(&stub_domain.gone, true);
+	stub_warnings = 0;
+	assert_int_equal(reg_internal(&r, FI_SEND), -FI_ENODEV);
+	assert_int_equal(stub_warnings, 0);
+	assert_int_equal(stub_calls, 2);
+}
+
+static struct nic_region *find(uint64_t addr, uint64_t len, bool writes)
+{
+	return verbs_region_at(&stub_domain.domain, (void *)(uintptr_t)addr, len, writes);
 }
 
 static void mode_09_a_local_buffer_in_a_dmabuf(void **state)
@@ -470,45 +488,30 @@ static void mode_09_a_local_buffer_in_a_dmabuf(void **state)
 		.fd = 5, .offset = 4096, .len = 8192, .base_addr = (void *)BASE
 	};
 	struct fi_mr_dmabuf nowhere = { .fd = 6, .len = 8192 };
-	struct stub_region readable, unknown;
-	struct ibv_mr *mr = (void *)1;
-	struct ibv_sge sge;
+	static struct stub_region readable, unknown;
 
 	(void)state;
-	stub_fail_with = EFAULT;
 	assert_int_equal(reg_dmabuf(&readable, dmabuf, FI_SEND), 0);
 	assert_int_equal(reg_dmabuf(&unknown, nowhere, ALL), 0);
-	stub_fail_at = 3;
-	assert_int_equal(
-		verbs_local_acquire(&stub_domain, (void *)(BASE + 5000), 100, false, &sge, &mr), 0);
-	assert_null(mr);
-	assert_int_equal(sge.addr, BASE + 5000);
-	assert_int_equal(sge.length, 100);
-	assert_int_equal(sge.lkey, stub_asked[0]->ibv.lkey);
+	assert_null(find(BASE + 5000, 100, false)); /* core has not given out its key yet */
+	hm_key_publish(&readable.region.node);
+	hm_key_publish(&unknown.region.node);
+	assert_ptr_equal(find(BASE + 5000, 100, false), &readable.region);
+	nic_local_release(&readable.region);
 	/* not with a right that the region lacks, beyond its end, or before its start */
-	stub_fail_at = 4;
-	assert_told(verbs_local_acquire(&stub_domain, (void *)(BASE + 5000), 100, true, &sge, &mr),
-		    -FI_EFAULT, "Bad address");
-	stub_fail_at = 5;
-	assert_told(verbs_local_acquire(&stub_domain, (void *)(BASE + 12288 - 50), 100, false, &sge,
-					&mr),
-		    -FI_EFAULT, "Bad address");
-	stub_fail_at = 6;
-	assert_told(verbs_local_acquire(&stub_domain, (void *)(BASE + 4000), 100, false, &sge, &mr),
-		    -FI_EFAULT, "Bad address");
+	assert_null(find(BASE + 5000, 100, true));
+	assert_null(find(BASE + 12288 - 50, 100, false));
+	assert_null(find(BASE + 4000, 100, false));
 	/* nor at the offset of a dma-buf that is mapped nowhere */
-	stub_fail_at = 7;
-	assert_told(verbs_local_acquire(&stub_domain, (void *)100, 100, false, &sge, &mr),
-		    -FI_EFAULT, "Bad address");
+	assert_null(find(100, 100, false));
 	assert_int_equal(reg_dmabuf(&r, dmabuf, FI_RECV), 0);
-	stub_fail_at = 9;
-	assert_int_equal(
-		verbs_local_acquire(&stub_domain, (void *)(BASE + 4096), 8192, true, &sge, &mr), 0);
-	assert_int_equal(sge.lkey, stub_asked[7]->ibv.lkey);
+	hm_key_publish(&r.region.node);
+	assert_ptr_equal(find(BASE + 4096, 8192, true), &r.region);
+	nic_local_release(&r.region);
+	assert_true(hm_key_kill(&r.region.node)); /* as core does first, and waits for us */
+	assert_null(find(BASE + 4096, 8192, true));
 	dereg(&r);
-	stub_fail_at = 10;
-	assert_told(verbs_local_acquire(&stub_domain, (void *)(BASE + 4096), 8192, true, &sge, &mr),
-		    -FI_EFAULT, "Bad address");
+	assert_null(find(BASE + 4096, 8192, true));
 	dereg(&readable);
 	dereg(&unknown);
 }
@@ -520,16 +523,12 @@ static void mode_09_descriptors_where_they_are_asked_for(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(modes) / sizeof(modes[0]); i++) {
-		struct ibv_mr *mr;
-		struct ibv_sge sge;
-
 		stub_reset();
 		stub_domain.domain.mr_mode = modes[i];
 		assert_int_equal(reg_dmabuf(&r, dmabuf, ALL), 0);
-		stub_fail_at = 2;
-		stub_fail_with = EFAULT;
-		assert_told(verbs_local_acquire(&stub_domain, (void *)BASE, 100, false, &sge, &mr),
-			    -FI_EFAULT, "Bad address");
+		hm_key_publish(&r.region.node);
+		assert_null(find(BASE, 100, false));
+		assert_true(hm_key_kill(&r.region.node));
 		dereg(&r);
 	}
 }

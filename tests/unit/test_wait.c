@@ -140,6 +140,70 @@ static void wakes_every_time(void **state)
 	}
 }
 
+/* It wakes for signals alone; its own pongs are some. */
+static bool nap_until_reached(struct hm_wait *wake, struct pair *pair)
+{
+	for (;;) {
+		unsigned heard = atomic_load(&wake->signals);
+
+		if (pair->reached(&pair->ping))
+			return true;
+		if (!hm_wait_nap(wake, heard, INT64_C(1000000) * LIMIT_MS))
+			return false;
+	}
+}
+
+/* The other side sleeps on an object of its own, which both gates' signals are passed on to. */
+static void *answer_from_afar(void *arg)
+{
+	struct pair *pair = arg;
+	struct hm_wait *wake = pair->pong.wait.onward;
+
+	hm_wait_listen(wake);
+	for (int i = 1; i <= ROUNDS && !pair->failed; i++) {
+		atomic_store(&pair->ping.wanted, (uint32_t)i);
+		if (!nap_until_reached(wake, pair))
+			pair->failed = i;
+		pair->raise(&pair->pong);
+	}
+	hm_wait_ignore(wake);
+	return NULL;
+}
+
+static void signals_are_passed_on(void **state)
+{
+	(void)state;
+	for (int locked = 0; locked < 2; locked++) {
+		struct pair pair = { .reached = locked ? reached_locked : reached_atomic,
+				     .raise = locked ? raise_locked : raise_atomic };
+		struct hm_wait wake;
+		pthread_t thread;
+		int failed = 0;
+
+		assert_int_equal(hm_wait_init(&wake, FI_WAIT_UNSPEC), 0);
+		gate_init(&pair.ping, FI_WAIT_NONE);
+		gate_init(&pair.pong, FI_WAIT_FD);
+		hm_wait_pass_on(&pair.ping.wait, &wake);
+		hm_wait_pass_on(&pair.pong.wait, &wake);
+		assert_int_equal(pthread_create(&thread, NULL, answer_from_afar, &pair), 0);
+		for (int i = 1; i <= ROUNDS && !failed; i++) {
+			pair.raise(&pair.ping);
+			atomic_store(&pair.pong.wanted, (uint32_t)i);
+			if (hm_wait_until(&pair.pong.wait, pair.reached, &pair.pong, LIMIT_MS))
+				failed = i; /* which sleeps on its own object, as ever */
+		}
+		pthread_join(thread, NULL);
+		assert_int_equal(failed, 0);
+		assert_int_equal(pair.failed, 0);
+		hm_wait_pass_on(&pair.ping.wait, NULL);
+		hm_wait_pass_on(&pair.pong.wait, NULL);
+		assert_int_equal(atomic_load(&pair.ping.wait.listeners), 0);
+		gate_destroy(&pair.ping);
+		gate_destroy(&pair.pong);
+		hm_wait_destroy(&wake);
+	}
+}
+
 static void *sleep_for_ever(void *arg)
 {
 	struct gate *gate = arg;
@@ -419,7 +483,7 @@ int main(void)
 		cmocka_unit_test(nobody_sleeps_on_none), cmocka_unit_test(fd_follows_readiness),
 		cmocka_unit_test(fd_is_written_back),	 cmocka_unit_test(fd_wakes_every_time),
 		cmocka_unit_test(checks_the_kind),	 cmocka_unit_test(control_gives_the_fd),
-		cmocka_unit_test(sleep_is_cancelled),
+		cmocka_unit_test(sleep_is_cancelled),	 cmocka_unit_test(signals_are_passed_on),
 	};
 
 	return cmocka_run_group_tests(tests, warnings_start, warnings_stop);

@@ -15,9 +15,11 @@
 #include <linux/sched.h>
 #include <linux/spinlock.h>
 #include <linux/vmalloc.h>
+#include <rdma/ib_verbs.h>
 #include <rdma/rdma_user_rxe.h>
 
 #define WINDOWS	 (1u << 19) /* as many as the driver has, by the number in their keys */
+#define DEVICES	 2	    /* that the machine has at most; each counts its keys for itself */
 #define REQUESTS 64
 
 struct window {
@@ -31,13 +33,25 @@ struct request {
 	struct window window;
 };
 
-static struct window *windows;
+static struct window *windows; /* WINDOWS of each device */
+static const struct ib_device *devices[DEVICES];
 static struct request requests[REQUESTS];
-static DEFINE_RAW_SPINLOCK(lock); /* protects both */
+static DEFINE_RAW_SPINLOCK(lock); /* protects all of them */
 
-static struct window *window_of(u32 key)
+/* Of the queue pair's device, which is the first member of what a queue pair begins with. */
+static struct window *window_of(const struct ib_device *device, u32 key)
 {
-	return &windows[(key >> 8) % WINDOWS];
+	unsigned int i = 0;
+
+	while (i < DEVICES - 1 && devices[i] && devices[i] != device)
+		i++;
+	devices[i] = device;
+	return &windows[i * WINDOWS + (key >> 8) % WINDOWS];
+}
+
+static const struct ib_device *device_of(const struct pt_regs *regs)
+{
+	return ((const struct ib_qp *)regs->di)->device;
 }
 
 static struct request *request_of(struct task_struct *task)
@@ -50,11 +64,18 @@ static struct request *request_of(struct task_struct *task)
 
 /* ---- rxe_bind_mw(qp, wqe) ---- */
 
+struct bind {
+	const struct ib_device *device;
+	struct window window;
+};
+
 static int binding(struct kretprobe_instance *instance, struct pt_regs *regs)
 {
 	const struct rxe_send_wqe *wqe = (void *)regs->si;
-	struct window *window = (void *)instance->data;
+	struct bind *bind = (void *)instance->data;
+	struct window *window = &bind->window;
 
+	bind->device = device_of(regs);
 	window->key = (wqe->wr.wr.mw.mw_rkey & ~0xffu) | (wqe->wr.wr.mw.rkey & 0xff);
 	window->addr = wqe->wr.wr.mw.addr;
 	window->length = wqe->wr.wr.mw.length;
@@ -63,28 +84,37 @@ static int binding(struct kretprobe_instance *instance, struct pt_regs *regs)
 
 static int bound(struct kretprobe_instance *instance, struct pt_regs *regs)
 {
-	const struct window *window = (void *)instance->data;
+	const struct bind *bind = (void *)instance->data;
 	unsigned long flags;
 
 	if (regs->ax)
 		return 0;
 	raw_spin_lock_irqsave(&lock, flags);
-	*window_of(window->key) = *window;
+	*window_of(bind->device, bind->window.key) = bind->window;
 	raw_spin_unlock_irqrestore(&lock, flags);
 	return 0;
 }
 
 /* ---- rxe_lookup_mw(qp, access, key) ---- */
 
+struct look {
+	const struct ib_device *device;
+	u32 key;
+};
+
 static int looking(struct kretprobe_instance *instance, struct pt_regs *regs)
 {
-	*(u32 *)instance->data = (u32)regs->dx;
+	struct look *look = (void *)instance->data;
+
+	look->device = device_of(regs);
+	look->key = (u32)regs->dx;
 	return 0;
 }
 
 static int found(struct kretprobe_instance *instance, struct pt_regs *regs)
 {
-	u32 key = *(u32 *)instance->data;
+	const struct look *look = (void *)instance->data;
+	const struct window *window;
 	struct request *request;
 	unsigned long flags;
 
@@ -94,11 +124,12 @@ static int found(struct kretprobe_instance *instance, struct pt_regs *regs)
 	request = request_of(current);
 	if (!request)
 		request = request_of(NULL);
-	if (!request || window_of(key)->key != key) {
+	window = window_of(look->device, look->key);
+	if (!request || window->key != look->key) {
 		regs->ax = 0; /* one that is not known here is refused, which a test would notice */
 	} else {
 		request->task = current;
-		request->window = *window_of(key);
+		request->window = *window;
 	}
 	raw_spin_unlock_irqrestore(&lock, flags);
 	return 0;
@@ -137,12 +168,12 @@ static int compared(struct kretprobe_instance *instance, struct pt_regs *regs)
 static struct kretprobe on_bind = { .kp.symbol_name = "rxe_bind_mw",
 				    .entry_handler = binding,
 				    .handler = bound,
-				    .data_size = sizeof(struct window),
+				    .data_size = sizeof(struct bind),
 				    .maxactive = REQUESTS };
 static struct kretprobe on_lookup = { .kp.symbol_name = "rxe_lookup_mw",
 				      .entry_handler = looking,
 				      .handler = found,
-				      .data_size = sizeof(u32),
+				      .data_size = sizeof(struct look),
 				      .maxactive = REQUESTS };
 static struct kretprobe on_compare = { .kp.symbol_name = "mr_check_range",
 				       .entry_handler = comparing,
@@ -154,7 +185,7 @@ static struct kretprobe *probes[] = { &on_bind, &on_lookup, &on_compare };
 /* There is no exit: the machine just ends. */
 static int __init rxe_windows_init(void)
 {
-	windows = vzalloc(array_size(WINDOWS, sizeof(*windows)));
+	windows = vzalloc(array_size(DEVICES * WINDOWS, sizeof(*windows)));
 	if (!windows)
 		return -ENOMEM;
 	return register_kretprobes(probes, ARRAY_SIZE(probes));

@@ -146,9 +146,9 @@ bool model_has(const struct model *m, int domain, int mode_bit)
 	return m->domain[domain].variant->mode & mode_bit;
 }
 
-static bool is_new(const struct model *m, int domain)
+static bool is_since(const struct model *m, int domain, uint32_t version)
 {
-	return FI_VERSION_GE(m->domain[domain].variant->version, FI_VERSION(1, 20));
+	return FI_VERSION_GE(m->domain[domain].variant->version, version);
 }
 
 /* ---- registration: its arguments ---- */
@@ -212,9 +212,10 @@ static void check_attributes(struct model *m, const struct walk_call *c, bool su
 {
 	if (c->odd == WALK_ODD_OFFSET)
 		model_may_fail(m, -FI_EINVAL);
-	if (c->form != WALK_FORM_MSG || !is_new(m, c->domain) || sub)
+	if (c->form != WALK_FORM_MSG || sub)
 		return;
-	if (c->odd == WALK_ODD_HMEM || c->odd == WALK_ODD_PAGE)
+	if ((c->odd == WALK_ODD_HMEM && is_since(m, c->domain, FI_VERSION(1, 20))) ||
+	    (c->odd == WALK_ODD_PAGE && is_since(m, c->domain, FI_VERSION(2, 0))))
 		model_may_fail(m, -FI_EINVAL);
 }
 
@@ -279,7 +280,8 @@ static void make_region(struct model *m, const struct walk_call *c, bool sub)
 
 static void do_reg(struct model *m, const struct walk_call *c)
 {
-	bool sub = c->base != WALK_NONE && c->form == WALK_FORM_MSG && is_new(m, c->domain);
+	bool sub = c->base != WALK_NONE && c->form == WALK_FORM_MSG &&
+		   is_since(m, c->domain, FI_VERSION(2, 0));
 
 	check_flags(m, c);
 	if (c->odd == WALK_ODD_NO_OUT)

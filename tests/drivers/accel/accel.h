@@ -38,6 +38,8 @@ enum accel_place accel_block_place(const struct accel_block *block);
 
 /* Address space without pages, len rounded up to ACCEL_PAGE; align a power of two or 0.  NULL: none. */
 void *accel_reserve(size_t len, size_t align);
+/* emu_accel_hooks.reuse */
+void accel_reuse(bool on);
 /* False: not a reservation's begin, or something is mapped in it. */
 bool accel_unreserve(void *addr, size_t len);
 /*
@@ -97,7 +99,8 @@ int accel_dmabuf_exact(const void *addr, size_t len);
 /* ---- calls ---- */
 
 /*
- * Counts a call of this name.  0, or the code that accel_fail or EMU_<driver>_FAIL ("name:nth:code, ...")
+ * Counts a call of this name.  0, or the code that accel_fail or EMU_<driver>_FAIL ("name:nth:code, ...";
+ * with a + behind the code all later ones fail, too)
  * asked for.  Every function of a driver begins with it:  if ((code = accel_call("cuInit"))) return code;
  */
 int accel_call(const char *name);

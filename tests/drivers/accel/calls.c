@@ -76,9 +76,11 @@ static void read_environment(void)
 	unsigned int nth;
 	int code, used;
 
+	/* a '+' behind it: and every call after that one */
 	while (text && sscanf(text, " %47[^:]:%u:%i%n", name, &nth, &code, &used) == 3) {
-		fail(name, nth, code);
 		text += used;
+		set_failure(name, nth, code, *text == '+');
+		text += *text == '+';
 		text += strspn(text, " ,");
 	}
 }
@@ -218,4 +220,5 @@ __attribute__((visibility("default"))) const struct emu_accel_hooks emu_accel_ho
 	.peek = peek,
 	.poke = poke,
 	.fail_on = fail_on,
+	.reuse = accel_reuse,
 };

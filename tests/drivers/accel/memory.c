@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <linux/udmabuf.h>
@@ -40,6 +41,9 @@ struct reservation {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;   /* all of the lists, and refs */
 static struct hm_list mappings = { &mappings, &mappings }; /* by address */
 static struct hm_list reservations = { &reservations, &reservations };
+/* Address space that was given back and is held for the next who asks; the last one first. */
+static struct hm_list spares = { &spares, &spares };
+static bool reuses;
 static uint64_t last_id;
 
 static size_t round_up(size_t len)
@@ -135,37 +139,106 @@ enum accel_place accel_block_place(const struct accel_block *block)
 
 /* ---- addresses ---- */
 
+/* As drivers change mappings in the kernel: no function of the C library is called, which somebody may watch. */
+static void *map_unseen(void *addr, size_t len, int prot, int flags, int file, size_t offset)
+{
+	long at = syscall(SYS_mmap, addr, len, prot, flags, file, offset);
+
+	return at == -1 ? MAP_FAILED : (void *)at;
+}
+
+static void unmap_unseen(void *addr, size_t len)
+{
+	syscall(SYS_munmap, addr, len);
+}
+
 static void *hold_space(void *addr, size_t len)
 {
-	return mmap(addr, len, PROT_NONE,
-		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | (addr ? MAP_FIXED : 0), -1, 0);
+	return map_unseen(addr, len, PROT_NONE,
+			  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | (addr ? MAP_FIXED : 0), -1,
+			  0);
+}
+
+/* Lock held.  The begin of the last spare that will do, what is behind it is given up; NULL: none. */
+static char *take_spare(size_t len, size_t align)
+{
+	hm_list_for_each_safe(link, &spares)
+	{
+		struct reservation *spare = hm_list_entry(link, struct reservation, link);
+		char *addr = spare->addr;
+
+		if (spare->len < len || (uintptr_t)addr % align != 0)
+			continue;
+		if (spare->len > len)
+			unmap_unseen(addr + len, spare->len - len);
+		hm_list_del(&spare->link);
+		free(spare);
+		return addr;
+	}
+	return NULL;
+}
+
+static char *new_space(size_t len, size_t align)
+{
+	size_t room = len + align;
+	char *at, *addr;
+
+	if (len == 0 || room < len || (at = hold_space(NULL, room)) == MAP_FAILED)
+		return NULL;
+	addr = (char *)(((uintptr_t)at + align - 1) / align * align);
+	if (addr > at)
+		unmap_unseen(at, (size_t)(addr - at));
+	if (at + room > addr + len)
+		unmap_unseen(addr + len, (size_t)(at + room - addr - len));
+	return addr;
 }
 
 void *accel_reserve(size_t len, size_t align)
 {
 	struct reservation *r = calloc(1, sizeof(*r));
-	size_t room;
-	char *at, *addr;
+	char *addr;
 
 	if (align < ACCEL_PAGE)
 		align = ACCEL_PAGE;
 	len = round_up(len);
-	room = len + align;
-	if (!r || len == 0 || room < len || (at = hold_space(NULL, room)) == MAP_FAILED) {
-		free(r);
-		return NULL;
-	}
-	addr = (char *)(((uintptr_t)at + align - 1) / align * align);
-	if (addr > at)
-		munmap(at, (size_t)(addr - at));
-	if (at + room > addr + len)
-		munmap(addr + len, (size_t)(at + room - addr - len));
-	r->addr = addr;
-	r->len = len;
 	pthread_mutex_lock(&lock);
-	hm_list_add_tail(&reservations, &r->link);
+	addr = r && len > 0 ? take_spare(len, align) : NULL;
+	if (r && !addr)
+		addr = new_space(len, align);
+	if (addr) {
+		r->addr = addr;
+		r->len = len;
+		hm_list_add_tail(&reservations, &r->link);
+	}
 	pthread_mutex_unlock(&lock);
+	if (!addr)
+		free(r);
 	return addr;
+}
+
+/* Lock held.  Out of the list already. */
+static void give_space(struct reservation *r)
+{
+	if (reuses) {
+		hm_list_add_tail(spares.next, &r->link); /* in front */
+		return;
+	}
+	unmap_unseen(r->addr, r->len);
+	free(r);
+}
+
+void accel_reuse(bool on)
+{
+	pthread_mutex_lock(&lock);
+	reuses = on;
+	hm_list_for_each_safe(link, &spares)
+	{
+		if (on)
+			break;
+		hm_list_del(link);
+		give_space(hm_list_entry(link, struct reservation, link));
+	}
+	pthread_mutex_unlock(&lock);
 }
 
 static struct reservation *reservation_of(const char *addr, size_t len)
@@ -205,8 +278,7 @@ bool accel_unreserve(void *addr, size_t len)
 	if (r && r->addr == (char *)addr && r->len == round_up(len) &&
 	    (!m || m->range.addr >= r->addr + r->len)) {
 		hm_list_del(&r->link);
-		munmap(r->addr, r->len);
-		free(r);
+		give_space(r);
 		done = true;
 	}
 	pthread_mutex_unlock(&lock);
@@ -223,7 +295,7 @@ static bool map_locked(struct mapping *m)
 	if (!reservation_of(r->addr, r->len) || (next && next->range.addr < r->addr + r->len) ||
 	    r->offset > r->block->len || r->len > r->block->len - r->offset)
 		return false;
-	if (mmap(r->addr, r->len, prot, MAP_SHARED | MAP_FIXED, r->block->file, (off_t)r->offset) ==
+	if (map_unseen(r->addr, r->len, prot, MAP_SHARED | MAP_FIXED, r->block->file, r->offset) ==
 	    MAP_FAILED)
 		return false;
 	/* a tail of the next one is in front of it */

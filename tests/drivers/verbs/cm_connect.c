@@ -30,6 +30,22 @@ void emu_verbs_silence(uint16_t port, int silent)
 	emu_leave();
 }
 
+/* Requests to a port that are lost, or refused for a reason. */
+static struct {
+	uint16_t port;
+	unsigned requests;
+	int reason;
+} losing;
+
+void emu_verbs_lose(uint16_t port, unsigned requests, int reason)
+{
+	emu_enter();
+	losing.port = port;
+	losing.requests = requests;
+	losing.reason = reason;
+	emu_leave();
+}
+
 /* ---- parameters ---- */
 static int store_params(struct cm_id *id, const struct rdma_conn_param *param, uint8_t room)
 {
@@ -140,6 +156,18 @@ static bool reachable(const struct cm_id *id)
 	       !cm_silent(ntohs(cm_port(dst)));
 }
 
+/* Is this request one that does not arrive? */
+static bool loses(struct cm_id *id)
+{
+	if (losing.requests == 0 || ntohs(cm_port(&id->ibv.route.addr.dst_addr)) != losing.port)
+		return false;
+	losing.requests--;
+	id->state = CM_REQUESTING;
+	if (losing.reason)
+		reject_event(id, losing.reason, NULL, 0);
+	return true;
+}
+
 static void request_connection(struct cm_id *id, const struct rdma_conn_param *param)
 {
 	struct cm_id *listener = cm_listener(&id->ibv.route.addr.dst_addr);
@@ -170,7 +198,7 @@ int rdma_connect(struct rdma_cm_id *ibv, struct rdma_conn_param *param)
 		error = EINVAL;
 	else
 		error = store_params(id, param, CM_REQUEST_DATA);
-	if (!error)
+	if (!error && !loses(id))
 		request_connection(id, param);
 	emu_leave();
 	return cm_answer(error);

@@ -124,8 +124,8 @@ enum emu_gids {
 struct emu_config {
 	uint64_t list, open, port, gids, link, transport, bind, remote, atomic, odp, rereg,
 		zero_based, relaxed;
-	uint64_t dmabuf, mw, mw_bounds, mw_dmabuf, query_ex, advise, null, memlock, removed_dereg,
-		indirect;
+	uint64_t dmabuf, mw, mw_bounds, mw_dmabuf, query_ex, advise, null, lose, memlock,
+		removed_dereg, indirect;
 	uint64_t devx, grh, lid;
 	uint64_t max_mr_size, max_mr, max_mw, max_pd, max_cq, max_cqe, max_qp, max_qp_wr, max_sge;
 	uint64_t max_srq, max_srq_wr, max_srq_sge, max_rd_atomic, max_inline, max_msg, mtu;

@@ -17,6 +17,10 @@ static const struct word error_words[] = {
 	{ "EIO", EIO },
 	{ "ENODEV", ENODEV },
 	{ "ENOENT", ENOENT },
+	{ "EAGAIN", EAGAIN },
+	{ "EFAULT", EFAULT },
+	{ "ENOSPC", ENOSPC },
+	{ "ETIMEDOUT", ETIMEDOUT },
 	{ "ENOSYS", ENOSYS },
 	{ "EMFILE", EMFILE },
 	{ "EBUSY", EBUSY },
@@ -85,6 +89,7 @@ static const struct setting settings[] = {
 	NUMBER(grh, 0),
 	NUMBER(lid, 1),
 	NUMBER(null, 0),
+	NUMBER(lose, 0),
 	NUMBER(max_mr_size, UINT64_C(1) << 40),
 	NUMBER(max_mr, 65536),
 	NUMBER(max_mw, 65536),
@@ -159,7 +164,25 @@ static void apply(struct emu_config config[EMU_DEVICES], const char *name, const
 	complain("unknown setting", name);
 }
 
-static void apply_item(struct emu_config config[EMU_DEVICES], char *item, unsigned int *devices)
+/* "CALL:NTH:ERROR" of fail=. */
+static void apply_failure(const char *text)
+{
+	static const struct setting error = { .words = error_words };
+	char call[64], name[32];
+	uint64_t code;
+	int nth;
+
+	if (sscanf(text, "%63[^:]:%d:%31s", call, &nth, name) != 3 ||
+	    !parse_value(&error, name, &code)) {
+		complain("bad value", text);
+		return;
+	}
+	if (!emu_verbs_fail(call, nth, (int)code))
+		complain("no such call", call);
+}
+
+static void apply_item(struct emu_config config[EMU_DEVICES], char *item, bool first,
+		       unsigned int *devices)
 {
 	char *value = strchr(item, '=');
 	uint64_t number;
@@ -169,7 +192,10 @@ static void apply_item(struct emu_config config[EMU_DEVICES], char *item, unsign
 		return;
 	}
 	*value++ = '\0';
-	if (!strcmp(item, "devices")) {
+	if (!strcmp(item, "fail")) {
+		if (first)
+			apply_failure(value);
+	} else if (!strcmp(item, "devices")) {
 		if (parse_number(value, &number) && number <= EMU_DEVICES)
 			*devices = (unsigned int)number;
 		else
@@ -186,6 +212,8 @@ static void apply_item(struct emu_config config[EMU_DEVICES], char *item, unsign
 unsigned int emu_config_read(struct emu_config config[EMU_DEVICES])
 {
 	const char *text = getenv("HMREG_EMU_VERBS");
+	static atomic_bool read_before;
+	bool first = !atomic_exchange(&read_before, true);
 	unsigned int devices = 1;
 	char *copy, *rest, *item;
 
@@ -196,7 +224,7 @@ unsigned int emu_config_read(struct emu_config config[EMU_DEVICES])
 	copy = text ? strdup(text) : NULL;
 	for (item = copy ? strtok_r(copy, ", ", &rest) : NULL; item;
 	     item = strtok_r(NULL, ", ", &rest))
-		apply_item(config, item, &devices);
+		apply_item(config, item, first, &devices);
 	free(copy);
 	for (unsigned int d = 0; d < EMU_DEVICES; d++) {
 		if (config[d].max_sge > EMU_SEGMENTS)

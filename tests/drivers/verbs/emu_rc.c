@@ -240,14 +240,18 @@ static enum ibv_wc_status do_write(struct request *request)
 	bool imm = request->wqe->opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
 	struct emu_queue *queue = receive_queue(request->peer);
 	enum ibv_wc_status status = imm ? receive_ready(request) : IBV_WC_SUCCESS;
+	uint64_t wr_id, lose = emu_ctx(request->qp->ibv.context)->config.lose;
 	struct emu_segment remote[EMU_SEGMENTS];
-	uint64_t wr_id;
 
 	if (!status)
 		status = remote_segments(request, request->length, IBV_ACCESS_REMOTE_WRITE, remote);
 	if (status)
 		return status;
-	switch (emu_memory_copy(remote, request->local, request->length)) {
+	if (lose == 2 && request->length)
+		remote[0].addr -= 16;
+	if (lose == 3)
+		return remote_access_error(request);
+	switch (lose == 1 ? EMU_COPIED : emu_memory_copy(remote, request->local, request->length)) {
 	case EMU_SOURCE_FAULT:
 		return IBV_WC_LOC_PROT_ERR;
 	case EMU_TARGET_FAULT:

@@ -239,6 +239,26 @@ static void lost_requests_are_unreachable(void **state)
 	pair_close(&pair);
 }
 
+static void requests_are_lost_one_by_one(void **state)
+{
+	struct pair pair;
+	struct rdma_conn_param param = { .qp_num = 1 };
+
+	(void)state;
+	pair_open(&pair, NULL);
+	emu_verbs_lose(ntohs(pair.addr.sin_port), 1, 3);
+	pair_resolve(&pair);
+	assert_int_equal(rdma_connect(pair.active, &param), 0);
+	take_event(&pair, RDMA_CM_EVENT_REJECTED, 3);
+	assert_int_equal(rdma_destroy_id(pair.active), 0);
+	emu_verbs_lose(ntohs(pair.addr.sin_port), 1, 0);
+	pair_resolve(&pair);
+	assert_int_equal(rdma_connect(pair.active, &param), 0);
+	assert_int_equal(rdma_destroy_id(pair.active), 0); /* the next event is the next one's */
+	pair_connect(&pair);
+	pair_close(&pair);
+}
+
 /* A request that nobody took goes with its listener, and its sender is told. */
 static void listener_takes_requests_along(void **state)
 {
@@ -353,6 +373,7 @@ int main(void)
 		cmocka_unit_test(rejection_carries_data),
 		cmocka_unit_test(nobody_listens),
 		cmocka_unit_test(lost_requests_are_unreachable),
+		cmocka_unit_test(requests_are_lost_one_by_one),
 		cmocka_unit_test(listener_takes_requests_along),
 		cmocka_unit_test(full_backlog_rejects),
 		cmocka_unit_test(addresses_are_checked),

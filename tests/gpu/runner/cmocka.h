@@ -53,6 +53,7 @@ void _skip(const char *file, int line) __attribute__((noreturn));
 
 void _assert_true(uintmax_t holds, const char *text, const char *file, int line);
 void _assert_int_equal(uintmax_t a, uintmax_t b, const char *file, int line);
+void _assert_in_range(uintmax_t a, uintmax_t least, uintmax_t most, const char *file, int line);
 void _assert_memory_equal(const void *a, const void *b, size_t len, const char *file, int line);
 
 #define fail() _fail(__FILE__, __LINE__)
@@ -63,13 +64,15 @@ void _assert_memory_equal(const void *a, const void *b, size_t len, const char *
 		print_error("\n");                                                                 \
 		fail();                                                                            \
 	} while (0)
-#define assert_true(c)		       _assert_true((c) ? 1 : 0, #c, __FILE__, __LINE__)
-#define assert_non_null(p)	       _assert_true((p) != NULL, #p " != NULL", __FILE__, __LINE__)
-#define assert_null(p)		       _assert_true((p) == NULL, #p " == NULL", __FILE__, __LINE__)
-#define assert_ptr_equal(a, b)	       _assert_int_equal((uintptr_t)(a), (uintptr_t)(b), __FILE__, __LINE__)
-#define assert_int_equal(a, b)	       _assert_int_equal((uintmax_t)(a), (uintmax_t)(b), __FILE__, __LINE__)
-#define assert_int_not_equal(a, b)     assert_true((uintmax_t)(a) != (uintmax_t)(b))
-#define assert_string_equal(a, b)      assert_true(strcmp(a, b) == 0)
-#define assert_memory_equal(a, b, len) _assert_memory_equal(a, b, len, __FILE__, __LINE__)
+#define assert_true(c)			_assert_true((c) ? 1 : 0, #c, __FILE__, __LINE__)
+#define assert_non_null(p)		_assert_true((p) != NULL, #p " != NULL", __FILE__, __LINE__)
+#define assert_null(p)			_assert_true((p) == NULL, #p " == NULL", __FILE__, __LINE__)
+#define assert_ptr_equal(a, b)		_assert_int_equal((uintptr_t)(a), (uintptr_t)(b), __FILE__, __LINE__)
+#define assert_int_equal(a, b)		_assert_int_equal((uintmax_t)(a), (uintmax_t)(b), __FILE__, __LINE__)
+#define assert_ptr_not_equal(a, b)	assert_true((a) != (b))
+#define assert_in_range(a, least, most) _assert_in_range(a, least, most, __FILE__, __LINE__)
+#define assert_int_not_equal(a, b)	assert_true((uintmax_t)(a) != (uintmax_t)(b))
+#define assert_string_equal(a, b)	assert_true(strcmp(a, b) == 0)
+#define assert_memory_equal(a, b, len)	_assert_memory_equal(a, b, len, __FILE__, __LINE__)
 
 #endif

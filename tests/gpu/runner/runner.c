@@ -54,6 +54,14 @@ void _assert_int_equal(uintmax_t a, uintmax_t b, const char *file, int line)
 	_fail(file, line);
 }
 
+void _assert_in_range(uintmax_t a, uintmax_t least, uintmax_t most, const char *file, int line)
+{
+	if (a >= least && a <= most)
+		return;
+	print_error("%jd is not from %jd to %jd\n", (intmax_t)a, (intmax_t)least, (intmax_t)most);
+	_fail(file, line);
+}
+
 void _assert_memory_equal(const void *a, const void *b, size_t len, const char *file, int line)
 {
 	const unsigned char *x = a, *y = b;

@@ -16,6 +16,7 @@
  *   newest=20     pointer attribute           batch=1       0: cuPointerGetAttributes takes only those
  *   late=1        queries until a stream's work is done     that its manual lists
  *   vmmrdma=1     GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED   version=13000  cuDriverGetVersion
+ *   order=100     GPU_DIRECT_RDMA_WRITES_ORDERING           flush=1        0: no flush by the host
  * Live objects: memory, bytes, context, primary, stream, event, handle, reservation, registered, pool.
  */
 #ifndef CUDA_EMU_H

@@ -92,6 +92,10 @@ static int attribute(unsigned int which, int ordinal)
 		return (accel_setting("dmabuf", -1) >> ordinal) & 1;
 	case CU_DEV_RDMA_WITH_VMM:
 		return accel_setting("vmmrdma", 1) != 0;
+	case CU_DEV_RDMA_ORDER:
+		return (int)accel_setting("order", CU_ORDER_OWNER);
+	case CU_DEV_RDMA_FLUSH:
+		return accel_setting("flush", 1) != 0 ? CU_FLUSH_BY_HOST : 0;
 	case CU_DEV_UNIFIED_ADDRESSING:
 	case CU_DEV_MANAGED_MEMORY:
 	case CU_DEV_VMM:
@@ -125,6 +129,17 @@ cu_result cuDeviceCanAccessPeer(int *can, cu_device device, cu_device peer)
 		return CU_INVALID_DEVICE;
 	*can = device != peer;
 	return CU_OK;
+}
+
+/* NICs write to no memory here, so that there is nothing to do but to be called rightly. */
+cu_result cuFlushGPUDirectRDMAWrites(unsigned int target, unsigned int scope)
+{
+	struct CUctx_st *context;
+
+	EMU_CALL_IN(cuFlushGPUDirectRDMAWrites, context);
+	if (target != CU_FLUSH_CONTEXT || (scope != CU_FLUSH_TO_OWNER && scope != CU_ORDER_ALL))
+		return CU_INVALID_VALUE;
+	return accel_setting("flush", 1) != 0 ? CU_OK : CU_NOT_SUPPORTED;
 }
 
 /* ---- functions by name ---- */

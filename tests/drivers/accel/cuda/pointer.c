@@ -36,6 +36,9 @@ bool emu_find(const void *addr, struct emu_found *found)
 	if (mapped) {
 		if (range.kind == EMU_VMM)
 			emu_reserved(range.addr, found);
+		/* it may stay when memory that was freed is given out again */
+		if (range.kind == EMU_POOL)
+			found->id = (uintptr_t)found->start;
 		return (size_t)((const char *)addr - range.addr) < found->map_len;
 	}
 	if (emu_registered(addr, found))

@@ -63,7 +63,9 @@ static void make_world(void)
 	emu.alias = accel_setting("alias", 1);
 	emu.svm = accel_setting("svm", 1);
 	emu.xnack = accel_setting("xnack", 0);
+	emu.hdp = accel_setting("hdp", 1);
 	emu.lag = accel_setting("lag", 1);
+	emu.notice = accel_setting("notice", 1);
 	/* a processor, a device, a processor, a device, and the rest of either */
 	while (emu.agent_count < EMU_MOST && (emu.cpu_count < cpus || emu.gpu_count < gpus)) {
 		if (emu.cpu_count < cpus)
@@ -233,6 +235,16 @@ static void put_text(void *value, const char *text)
 	memcpy(value, text, strlen(text));
 }
 
+/* A register is a word here, where tests find what was written last. */
+static rocr_hdp emu_hdp(const struct emu_agent *agent)
+{
+	static uint32_t registers[EMU_MOST][2];
+
+	if (!agent->gpu || !(emu.hdp >> agent->index & 1))
+		return (rocr_hdp){ NULL, NULL };
+	return (rocr_hdp){ &registers[agent->index][0], &registers[agent->index][1] };
+}
+
 rocr_status hsa_agent_get_info(rocr_agent handle, rocr_agent_attribute attribute, void *value)
 {
 	const struct emu_agent *agent;
@@ -267,6 +279,8 @@ rocr_status hsa_agent_get_info(rocr_agent handle, rocr_agent_attribute attribute
 		ANSWER(uint32_t, agent->gpu ? agent->index / 2 : 0);
 	case ROCR_AGENT_MEMORY_AVAIL:
 		ANSWER(uint64_t, emu_available(number));
+	case ROCR_AGENT_HDP_FLUSH:
+		ANSWER(rocr_hdp, emu_hdp(agent));
 	case ROCR_AGENT_NEAREST_CPU:
 		ANSWER(rocr_agent, emu_agent_handle(0));
 	default:

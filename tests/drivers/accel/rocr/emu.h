@@ -18,6 +18,8 @@
  *   alias=1        0: devices see locked memory at the host's address
  *   svm=1          0: no attributes of managed memory
  *   xnack=0        1: devices reach all host memory
+ *   notice=1       0: nobody is told of memory that is freed
+ *   hdp=1          a bit for each device that has registers to flush its host data path
  *   lag=1          how often a copy's signal is read before the copy takes place
  *
  * Special to it: memory shared by IPC can be attached in the process that made it alone; the range
@@ -60,7 +62,7 @@ struct emu_world {
 	int agent_count, gpu_count, cpu_count;
 	struct emu_pool pools[3 * EMU_MOST];
 	int pool_count;
-	long memory, bar, peer, dmabuf, noexport, unit, ext, alias, svm, xnack, lag;
+	long memory, bar, peer, dmabuf, noexport, unit, ext, alias, svm, xnack, lag, notice, hdp;
 };
 extern struct emu_world emu;
 
@@ -103,6 +105,16 @@ struct emu_memory {
 	uint64_t reach; /* agents that have access */
 	void *user_data;
 	struct emu_handle *handle; /* of EMU_VMEM */
+	struct emu_notice *notices;
+	bool going; /* being freed: not to be found any more */
+};
+
+/* Who wants to be told when it is freed. */
+struct emu_notice {
+	struct emu_notice *next;
+	void *ptr;
+	void (*callback)(void *, void *);
+	void *user_data;
 };
 
 /* Pages for vmem_map.  Its address is the vendor's handle. */
@@ -130,6 +142,8 @@ struct emu_locked *emu_find_locked(const void *addr);
 bool emu_find_reserved(const void *addr, void **base, size_t *len);
 /* Agents that reach managed memory at addr; *left is how far it goes.  False: it is not managed. */
 bool emu_managed(const void *addr, uint64_t *reach, size_t *left);
+/* emu_lock not held: tells them, the last that came first, and frees them. */
+void emu_notify(struct emu_notice *notices);
 /* Counts len bytes of the pool's memory; false: there are not as many. */
 bool emu_charge(int pool, size_t len);
 void emu_discharge(int pool, size_t len);

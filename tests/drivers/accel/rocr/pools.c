@@ -13,7 +13,10 @@ static size_t used[EMU_MOST]; /* bytes of each agent's memory */
 
 struct emu_memory *emu_find(const void *addr, struct accel_range *range)
 {
-	return accel_find(addr, range) && range->kind != EMU_HOME ? range->user : NULL;
+	struct emu_memory *memory = accel_find(addr, range) && range->kind != EMU_HOME ? range->user
+										       : NULL;
+
+	return memory && !memory->going ? memory : NULL;
 }
 
 bool emu_any_cpu(uint64_t reach)
@@ -109,24 +112,34 @@ rocr_status hsa_amd_memory_pool_allocate(rocr_pool handle, size_t size, uint32_t
 	return ROCR_ERROR_OUT_OF_RESOURCES;
 }
 
+/* The runtime knows it no more, then tells who wanted to be told, then gives it back. */
 rocr_status hsa_amd_memory_pool_free(void *ptr)
 {
+	struct emu_notice *notices = NULL;
 	struct accel_range range;
 	struct emu_memory *memory;
-	rocr_status status = ROCR_ERROR_INVALID_ALLOCATION;
 
 	CALL("hsa_amd_memory_pool_free");
 	if (!ptr)
 		return ROCR_SUCCESS;
 	pthread_mutex_lock(&emu_lock);
 	memory = emu_find(ptr, &range);
-	if (memory && range.kind == EMU_POOL && range.addr == (char *)ptr && accel_free(ptr)) {
-		emu_discharge(memory->pool, range.len);
-		free(memory);
-		status = ROCR_SUCCESS;
+	if (memory && (range.kind != EMU_POOL || range.addr != (char *)ptr))
+		memory = NULL;
+	if (memory) {
+		memory->going = true;
+		notices = memory->notices;
 	}
 	pthread_mutex_unlock(&emu_lock);
-	return status;
+	if (!memory)
+		return ROCR_ERROR_INVALID_ALLOCATION;
+	emu_notify(notices);
+	pthread_mutex_lock(&emu_lock);
+	accel_free(ptr);
+	emu_discharge(memory->pool, range.len);
+	pthread_mutex_unlock(&emu_lock);
+	free(memory);
+	return ROCR_SUCCESS;
 }
 
 static rocr_status allow(uint64_t reach, const void *ptr)

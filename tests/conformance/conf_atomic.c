@@ -123,6 +123,21 @@ static void done(enum model_kind kind, unsigned int form, struct conf_link *l, c
 
 /* ---- one operation against the model ---- */
 
+static void tell_bytes(const char *what, const uint8_t *found, const uint8_t *wanted, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (found[i] != wanted[i])
+			print_message("%s, byte %zu: %02x in place of %02x\n", what, i, found[i],
+				      wanted[i]);
+}
+
+static void tell_found(struct conf_link *l, const uint8_t want_dst[3 * ROOM],
+		       const uint8_t want_result[ROOM])
+{
+	tell_bytes("target", l->dst, want_dst, 3 * ROOM);
+	tell_bytes("result", result(l), want_result, ROOM);
+}
+
 static void try_one(struct conf_link *l, enum model_kind kind, unsigned int form,
 		    const struct model_type *t, enum fi_op op, const struct model_value v[3])
 {
@@ -142,10 +157,12 @@ static void try_one(struct conf_link *l, enum model_kind kind, unsigned int form
 	assert_ok(by(kind, form, l, t->datatype, op, 1));
 	done(kind, form, l, want_dst);
 	if (memcmp(l->dst, want_dst, sizeof(want_dst)) ||
-	    memcmp(result(l), want_result, sizeof(want_result)))
+	    memcmp(result(l), want_result, sizeof(want_result))) {
+		tell_found(l, want_dst, want_result);
 		fail_msg("kind %d, form %u, type %d, op %d, on %d,%d with %d,%d and %d,%d", kind,
 			 form, t->datatype, op, v[0].re, v[0].im, v[1].re, v[1].im, v[2].re,
 			 v[2].im);
+	}
 }
 
 static const int small[] = { 0, 1, 2, 4 };

@@ -118,23 +118,28 @@ static int64_t spin(struct xpu_engine *engine)
  * Sleeps until something has moved, or changed.  The first look is at everything, and so is each after a signal:
  * what comes in between is signalled.  It is ready before that: a completion in its queue, whose lock or
  * sequentially consistent value poll looks at, and stop and changed by the lock.  (wait.h)
+ *
+ * A signal may come at any time, also after a sleep has ended and before the next glance.  So what is compared is
+ * how many there were before the last look at everything, not whether one has ended the sleep.
  */
 static void rest(struct xpu_engine *engine, int64_t moved)
 {
-	bool signalled = true;
+	unsigned heard, looked = 0;
+	bool first = true;
 
 	hm_wait_listen(&engine->wake);
-	for (;;) {
-		unsigned heard = atomic_load(&engine->wake.signals);
+	for (;; first = false) {
 		int64_t nanos;
 
 		let_others(engine);
+		heard = atomic_load(&engine->wake.signals);
 		if (engine->stop || engine->changed ||
-		    (signalled ? look(engine) : glance(engine)) > 0)
+		    (first || heard != looked ? look(engine) : glance(engine)) > 0)
 			break;
+		looked = heard;
 		nanos = sleep_for(engine, now() - moved);
 		pthread_mutex_unlock(&engine->lock);
-		signalled = hm_wait_nap(&engine->wake, heard, nanos);
+		hm_wait_nap(&engine->wake, heard, nanos);
 		pthread_mutex_lock(&engine->lock);
 	}
 	hm_wait_ignore(&engine->wake);

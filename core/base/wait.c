@@ -273,12 +273,11 @@ void hm_wait_listen(struct hm_wait *wait)
 	atomic_fetch_add(&wait->listeners, HM_WAIT_SLEEPER);
 }
 
-bool hm_wait_nap(struct hm_wait *wait, unsigned int heard, int64_t nanos)
+void hm_wait_nap(struct hm_wait *wait, unsigned int heard, int64_t nanos)
 {
 	struct deadline deadline = deadline_after(nanos);
 
 	sleep_for_signal(wait, heard, &deadline);
-	return atomic_load(&wait->signals) != heard;
 }
 
 void hm_wait_ignore(struct hm_wait *wait)

@@ -90,10 +90,11 @@ int hm_wait_until(struct hm_wait *wait, bool (*ready)(void *arg), void *arg, int
 /*
  * For a thread that sleeps for signals and looks at what nothing signals whenever a time has passed.  From listen
  * to ignore each signal counts signals up.  The thread reads that, then looks, and naps until it is another than
- * was heard, or for nanos (negative: for ever).  Has it been signalled?
+ * was heard, or for nanos (negative: for ever).  Whether there was a signal is told by signals alone, read again
+ * before the next look: what ended the nap would not tell of one that comes after it.
  */
 void hm_wait_listen(struct hm_wait *wait);
-bool hm_wait_nap(struct hm_wait *wait, unsigned int heard, int64_t nanos);
+void hm_wait_nap(struct hm_wait *wait, unsigned int heard, int64_t nanos);
 void hm_wait_ignore(struct hm_wait *wait);
 
 /*

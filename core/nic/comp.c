@@ -184,7 +184,7 @@ ssize_t nic_cq_take(struct nic_cq *cq, enum fi_cq_format format, void *buf, fi_a
 	char *at = buf;
 
 	assert(format != FI_CQ_FORMAT_UNSPEC);
-	if (looks_empty(cq))
+	if (count && looks_empty(cq))
 		return -FI_EAGAIN;
 	hm_spin_lock(&cq->lock);
 	head = load(&cq->head);

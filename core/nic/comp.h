@@ -73,7 +73,8 @@ void nic_cq_push(struct nic_cq *cq, const struct nic_comp *comp);
 /*
  * Take up to count successful completions off the front, as entries of format (not _UNSPEC) in buf;
  * src_addr may be NULL.  Number taken, -FI_EAGAIN when empty, -FI_EAVAIL when an error stands at the
- * front.  With count 0 it takes nothing and answers 0 where it would have taken something.
+ * front.  With count 0 it takes nothing and answers 0 where it would have taken something, and looks under the
+ * lock, as nic_cq_reached does.
  */
 ssize_t nic_cq_take(struct nic_cq *cq, enum fi_cq_format format, void *buf, fi_addr_t *src_addr,
 		    size_t count);

@@ -148,7 +148,8 @@ static bool nap_until_reached(struct hm_wait *wake, struct pair *pair)
 
 		if (pair->reached(&pair->ping))
 			return true;
-		if (!hm_wait_nap(wake, heard, INT64_C(1000000) * LIMIT_MS))
+		hm_wait_nap(wake, heard, INT64_C(1000000) * LIMIT_MS);
+		if (atomic_load(&wake->signals) == heard)
 			return false;
 	}
 }

@@ -7,6 +7,8 @@
 #include <cmocka.h>
 
 #include <errno.h>
+#include <stdlib.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "tests/unit/queues.h"
@@ -14,6 +16,8 @@
 
 #define MOMENT_US 30000u
 #define THREADS	  4
+#define SIGNALS	  200000
+#define LOST_S	  10	 /* a signal that has not been heard by then is lost */
 #define NEVER	  20000u /* looks, which take much longer than until it sleeps elsewhere */
 
 /* pthread_create as the linker lets the library call it. */
@@ -33,21 +37,27 @@ struct toy {
 	_Atomic uint64_t polled, moved;
 	_Atomic unsigned left; /* what there is to move, one at a poll */
 	bool endless;
-	struct nic_cq *cq; /* what it takes from, else NULL */
+	struct nic_cq *cq;     /* what it takes from, else NULL */
+	struct nic_cntr *cntr; /* what it follows, else NULL */
+	uint64_t counted;
 };
 
 static unsigned poll_toy(struct hm_xpu_part *part)
 {
 	struct toy *toy = (struct toy *)part;
 	struct fi_cq_entry entry;
-	bool moves = toy->endless;
+	unsigned moves = toy->endless;
 
 	atomic_fetch_add(&toy->polled, 1);
-	if (toy->cq)
-		moves = nic_cq_take(toy->cq, FI_CQ_FORMAT_CONTEXT, &entry, NULL, 1) == 1;
+	if (toy->cq && nic_cq_take(toy->cq, FI_CQ_FORMAT_CONTEXT, NULL, NULL, 0) == 0)
+		moves += nic_cq_take(toy->cq, FI_CQ_FORMAT_CONTEXT, &entry, NULL, 1) == 1;
+	if (toy->cntr && atomic_load(&toy->cntr->value) != toy->counted) {
+		toy->counted++;
+		moves++;
+	}
 	if (atomic_load(&toy->left) > 0) {
 		atomic_fetch_sub(&toy->left, 1);
-		moves = true;
+		moves++;
 	}
 	atomic_fetch_add(&toy->moved, moves);
 	return moves;
@@ -247,6 +257,94 @@ static void xpu_11_a_completion_wakes_it(void **state)
 	nic_cq_destroy(&cq);
 }
 
+/* The engine sleeps, or is about to, or has just woken and waits for the lock. */
+struct sleeper {
+	struct xpu_engine engine;
+	struct nic_cq cq;
+	struct nic_cntr cntr;
+	struct toy toy;
+	uint64_t told;
+};
+
+static void sleeper_begin(struct sleeper *s)
+{
+	s->toy = (struct toy){ .part.poll = poll_toy, .cq = &s->cq, .cntr = &s->cntr };
+	s->told = 0;
+	assert_int_equal(nic_cq_init(&s->cq, 4, FI_WAIT_NONE), 0);
+	assert_int_equal(nic_cntr_init(&s->cntr, FI_CNTR_EVENTS_COMP, FI_WAIT_NONE), 0);
+	assert_int_equal(xpu_engine_init(&s->engine, &nic_domain), 0);
+	hm_wait_pass_on(&s->cq.wait, &s->engine.wake);
+	hm_wait_pass_on(&s->cntr.wait, &s->engine.wake);
+	assert_int_equal(xpu_engine_add(&s->engine, &s->toy.part), 0);
+}
+
+/* One completion or count, which only its signal tells of. */
+static void sleeper_tell(struct sleeper *s)
+{
+	struct nic_comp comp = { .flags = FI_RMA };
+
+	if (s->told++ % 2) {
+		nic_cntr_done(&s->cntr, 1);
+		return;
+	}
+	assert_int_equal(nic_cq_reserve(&s->cq), 0);
+	nic_cq_push(&s->cq, &comp);
+}
+
+static void sleeper_has_moved(struct sleeper *s)
+{
+	for (time_t since = time(NULL); atomic_load(&s->toy.moved) < s->told; sched_yield())
+		assert_true(time(NULL) - since < LOST_S);
+}
+
+static void sleeper_end(struct sleeper *s)
+{
+	xpu_engine_remove(&s->engine, &s->toy.part);
+	xpu_engine_end(&s->engine);
+	nic_cntr_destroy(&s->cntr);
+	nic_cq_destroy(&s->cq);
+}
+
+/* A sleep that is over when the signal comes, while another thread has the lock. */
+static void xpu_11_a_signal_after_a_sleep_is_heard(void **state)
+{
+	struct sleeper s;
+
+	(void)state;
+	sleeper_begin(&s);
+	s.engine.longest = XPU_MILLISECOND;
+	for (int i = 0; i < 20; i++) {
+		while (atomic_load(&s.engine.wake.listeners) < HM_WAIT_SLEEPER)
+			sched_yield();
+		pthread_mutex_lock(&s.engine.lock);
+		usleep(5000);
+		sleeper_tell(&s);
+		pthread_mutex_unlock(&s.engine.lock);
+		sleeper_has_moved(&s);
+	}
+	sleeper_end(&s);
+}
+
+/* At any moment. */
+static void xpu_11_no_signal_is_lost(void **state)
+{
+	unsigned seed = 1;
+	struct sleeper s;
+
+	(void)state;
+	sleeper_begin(&s);
+	s.engine.awake = 0; /* it begins to sleep at once, and often */
+	for (int i = 0; i < SIGNALS; i++) {
+		for (int r = rand_r(&seed) % 64; r > 0; r--)
+			xpu_load(&(uint64_t){ 0 });
+		if (i % 16 == 0)
+			usleep((useconds_t)(rand_r(&seed) % 256));
+		sleeper_tell(&s);
+		sleeper_has_moved(&s);
+	}
+	sleeper_end(&s);
+}
+
 /* ---- many callers ---- */
 
 struct caller {
@@ -367,6 +465,8 @@ int main(int argc, char **argv)
 		cmocka_unit_test(xpu_02_between_sleeps_it_looks_at_what_devices_move),
 		cmocka_unit_test(xpu_02_it_never_sleeps_where_it_may_not),
 		cmocka_unit_test(xpu_11_a_completion_wakes_it),
+		cmocka_unit_test(xpu_11_a_signal_after_a_sleep_is_heard),
+		cmocka_unit_test(xpu_11_no_signal_is_lost),
 		cmocka_unit_test(xpu_10_parts_come_and_go_while_it_never_rests),
 		cmocka_unit_test(xpu_07_no_thread_is_refused),
 		cmocka_unit_test(xpu_07_an_export_without_a_thread_leaves_nothing),

@@ -266,13 +266,16 @@ struct sleeper {
 	uint64_t told;
 };
 
-static void sleeper_begin(struct sleeper *s)
+/* longest, awake: see struct xpu_engine. */
+static void sleeper_begin(struct sleeper *s, int64_t longest, int64_t awake)
 {
 	s->toy = (struct toy){ .part.poll = poll_toy, .cq = &s->cq, .cntr = &s->cntr };
 	s->told = 0;
 	assert_int_equal(nic_cq_init(&s->cq, 4, FI_WAIT_NONE), 0);
 	assert_int_equal(nic_cntr_init(&s->cntr, FI_CNTR_EVENTS_COMP, FI_WAIT_NONE), 0);
 	assert_int_equal(xpu_engine_init(&s->engine, &nic_domain), 0);
+	s->engine.longest = longest;
+	s->engine.awake = awake;
 	hm_wait_pass_on(&s->cq.wait, &s->engine.wake);
 	hm_wait_pass_on(&s->cntr.wait, &s->engine.wake);
 	assert_int_equal(xpu_engine_add(&s->engine, &s->toy.part), 0);
@@ -311,8 +314,7 @@ static void xpu_11_a_signal_after_a_sleep_is_heard(void **state)
 	struct sleeper s;
 
 	(void)state;
-	sleeper_begin(&s);
-	s.engine.longest = XPU_MILLISECOND;
+	sleeper_begin(&s, XPU_MILLISECOND, XPU_MICROSECOND);
 	for (int i = 0; i < 20; i++) {
 		while (atomic_load(&s.engine.wake.listeners) < HM_WAIT_SLEEPER)
 			sched_yield();
@@ -332,8 +334,7 @@ static void xpu_11_no_signal_is_lost(void **state)
 	struct sleeper s;
 
 	(void)state;
-	sleeper_begin(&s);
-	s.engine.awake = 0; /* it begins to sleep at once, and often */
+	sleeper_begin(&s, 100 * XPU_MILLISECOND, 0); /* it begins to sleep at once, and often */
 	for (int i = 0; i < SIGNALS; i++) {
 		for (int r = rand_r(&seed) % 64; r > 0; r--)
 			xpu_load(&(uint64_t){ 0 });

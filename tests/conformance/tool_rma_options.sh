@@ -28,16 +28,16 @@ refused()
 
 export HMREG_VERBS_ENABLE=0
 refused rma_server_of_software_nic 2 'works within one process' -d sw-verbs --server
-refused rma_client_of_software_nic 2 'works within one process' -d sw-verbs --client localhost
+refused rma_client_of_software_nic 2 'works within one process' -d sw-verbs --client 127.0.0.1
 refused rma_server_without_device 3 'no RDMA device' --server
-refused rma_client_without_device 3 'no RDMA device' --client localhost
-refused rma_both_ends 2 'two processes' --server --client localhost
-refused rma_loop_of_client 2 'go with --server' --client localhost --loop
+refused rma_client_without_device 3 'no RDMA device' --client 127.0.0.1
+refused rma_both_ends 2 'two processes' --server --client 127.0.0.1
+refused rma_loop_of_client 2 'go with --server' --client 127.0.0.1 --loop
 refused rma_port_alone 2 'go with --server or --client' --port 1000
 refused rma_port_range 2 'not a number from 1 to 65535' --server --port 65536
 refused rma_timeout_range 2 'not a number' --server --timeout 0
-refused rma_dmabuf_of_client 2 'go with --server' --client localhost --dmabuf
-refused rma_iface_of_client 2 'go with --server' --client localhost --iface cuda
+refused rma_dmabuf_of_client 2 'go with --server' --client 127.0.0.1 --dmabuf
+refused rma_iface_of_client 2 'go with --server' --client 127.0.0.1 --iface cuda
 refused rma_local_iface_of_server 2 'goes with --client' --server --local-iface cuda
 refused rma_iface_and_dmabuf 2 'has its own' --iface cuda --dmabuf
 refused rma_unknown_iface 2 'no kind of memory' --iface gpu

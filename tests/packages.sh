@@ -24,6 +24,7 @@ hm_package_list()
 	test	mandoc			program mandoc
 	test	python3			program python3
 	test	spin			program spin
+	test	abigail-tools		program abidiff
 	test	libhwloc-dev		module hwloc
 	test	systemtap-sdt-dev	header sys/sdt.h
 	test	libjemalloc2		library libjemalloc.so.2

@@ -33,6 +33,14 @@ hm_package_list()
 	test	libfabric-dev		header rdma/providers/fi_prov.h
 	test	libfabric-bin		program fi_info
 	bench	libucx-dev		header ucs/memory/rcache.h
+	package	debhelper		program dh
+	package	dh-python		program dh_python3
+	package	dpkg-dev		program dpkg-buildpackage
+	package	lintian			program lintian
+	package	xz-utils		program xz
+	package	python3			program python3
+	package	systemtap-sdt-dev	header sys/sdt.h
+	package	debootstrap		program debootstrap
 	vm	qemu-system-x86		program qemu-system-x86_64
 	vm	busybox-static		program busybox
 	vm	cpio			program cpio

@@ -9,8 +9,9 @@
 # A build other than the release has no more in it than what its groups run, and there each program runs once on each
 # NIC and each accelerator; their variants are the release's, and with --soak everybody's.
 # Usage: tests/run.sh [--soak] [GROUP...]
-#   GROUP   unit, conformance, fault, fuzz, stress, vm, checks or gpu (default: all of them; vm needs QEMU and
-#           gpu an NVIDIA driver, and each is skipped with the reason where that is not to be had)
+#   GROUP   unit, conformance, fault, fuzz, stress, vm, checks, package or gpu (default: all of them; vm needs QEMU,
+#           package debootstrap and root, and gpu an NVIDIA driver; each is skipped with the reason where that is
+#           not to be had)
 #   --soak  stress and fuzz for long, 10 minutes each program and build, and every test in every build
 # Installs the Debian packages that are missing (as root or with sudo; needs no network when none is).
 # Builds in build/NAME; what each test said is kept in build/test-results, for tests/coverage too.
@@ -19,7 +20,7 @@ set -u
 cd "$(dirname "$0")/.." || exit 1
 . tests/packages.sh
 
-all_groups="unit conformance fault fuzz stress vm checks gpu"
+all_groups="unit conformance fault fuzz stress vm checks package gpu"
 results=build/test-results
 groups= soak= exclude=
 passed=0 failed=0 skipped=0 step_number=0
@@ -400,6 +401,30 @@ vm_step()
 	esac
 }
 
+# The Debian packages: made twice, then installed in a root of their own.  Each line of these scripts is one test.
+package_step()
+{
+	[ -n "$(chosen package)" ] || return 0
+	start=$(now)
+	log=$results/package.package.log
+	begin "package"
+	if ! hm_packages package >"$log" 2>&1; then
+		say "package" "skipped: its tools cannot be installed" $(($(now) - start))
+		tail -n 2 "$log"
+		skipped=$((skipped + 1))
+		return
+	fi
+	tests/package/build.sh >"$log" 2>&1 && tests/package/install.sh >>"$log" 2>&1
+	status=$?
+	p=$(grep -c '^\[       OK \]' "$log") f=$(grep -c '^\[  FAILED  \]' "$log") s=$(grep -c '^\[  SKIPPED \]' "$log")
+	# A script that ended before it could say so.
+	[ $status -eq 0 ] || [ $status -eq 77 ] || [ "$f" -gt 0 ] || f=1
+	say "package" "$p passed, $f failed, $s skipped" $(($(now) - start))
+	sed -n 's/^\[  SKIPPED \] /skipped: /p' "$log"
+	[ "$f" -eq 0 ] || cat "$log"
+	passed=$((passed + p)) failed=$((failed + f)) skipped=$((skipped + s))
+}
+
 # Over a real driver of NVIDIA's, where there is one; a run is one test for each line of its table.
 gpu_step()
 {
@@ -466,6 +491,7 @@ run_all()
 	without "" "$variants" step tsan stress -- $layout
 	step fuzz fuzz -- $layout
 	vm_step
+	package_step
 	gpu_step
 }
 

@@ -126,7 +126,8 @@ use_manual()
 	for page in $(xargs readlink -f <places | sort -u); do
 		man "$page" >page 2>errors
 		grep -q SYNOPSIS page
-		[ ! -s errors ] || { cat errors && return 1; }
+		# A table of 80 columns may run into the margin.
+		! grep -v "can't break line" errors >complaints || { cat complaints && return 1; }
 	done
 }
 

@@ -26,7 +26,7 @@ tree()
 	if git rev-parse --show-toplevel >/dev/null 2>&1; then
 		git ls-files -co --exclude-standard
 	else
-		find . -path ./build -prune -o \( -type f -o -type l \) -printf '%P\n'
+		find . \( -path ./build -o -path ./.git \) -prune -o \( -type f -o -type l \) -printf '%P\n'
 	fi | while IFS= read -r file; do
 		[ ! -f "$file" ] || printf '%s\n' "$file"
 	done | LC_ALL=C sort

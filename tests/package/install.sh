@@ -36,7 +36,6 @@ obstacle()
 	[ "$(id -u)" -eq 0 ] || { echo "not root" && return; }
 	unshare --mount true 2>/dev/null || { echo "no mount namespace can be made here" && return; }
 	command -v debootstrap >/dev/null 2>&1 || { echo "no debootstrap" && return; }
-	[ ! -f "$base/complete" ] || return 0
 	from=$(mirror)
 	[ -n "$from" ] || { echo "apt has no source of $suite here" && return; }
 	/usr/lib/apt/apt-helper download-file "$from/dists/$suite/Release" "$scratch/Release" >/dev/null 2>&1 ||

@@ -227,7 +227,7 @@ static void nic_receive_from_a_killed_process_ends(struct conf *c)
 	struct card card;
 
 	name_of(end, &card);
-	for (int round = 0; round < 3; round++) {
+	for (int round = 0, whole = 0; round < 3;) {
 		struct other other;
 
 		/* one whole message, then a part of the next */
@@ -241,11 +241,17 @@ static void nic_receive_from_a_killed_process_ends(struct conf *c)
 		assert_posted(fi_recv(end->ep, dst, MESSAGE, into->desc, FI_ADDR_UNSPEC, c));
 		await_byte(dst, 0x5a);
 		kill_it(&other);
-		assert_int_equal(drain(end->rx, 1, &error), 1);
+		if (drain(end->rx, 1, &error) == 0) {
+			/* the whole had come before it was dead: not what is looked for */
+			assert_int_equal(dst[MESSAGE - 1], 0x5a);
+			assert_true(++whole < 20);
+			continue;
+		}
 		assert_int_equal(error.prov_errno, HMREG_PEER_LOST);
 		assert_ptr_equal(error.op_context, c);
 		/* what had arrived of the message after that one was not kept */
 		conf_quiet(end->rx);
+		round++;
 	}
 }
 

@@ -201,7 +201,7 @@ files()
 			status=1
 			continue
 		}
-		grep -ohE '`(core|hmem|dmabuf|xpu|include|samples|tests|man|cmake|\.ci)/[A-Za-z0-9_./-]*`' "$root/$text" |
+		grep -ohE '`(core|hmem|dmabuf|xpu|include|samples|tests|man|doc|cmake|\.ci)/[A-Za-z0-9_./-]*`' "$root/$text" |
 			tr -d '`' | sort -u >"$scratch/names"
 		sed -n 's/.*](\([A-Za-z0-9_./-]*\)).*/\1/p' "$root/$text" >>"$scratch/names"
 		while read -r name; do

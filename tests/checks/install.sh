@@ -94,7 +94,7 @@ layout()
 		"$lib/libhmreg.so" "$lib/libhmreg.so.1" "$lib/libhmreg.so.1.0.0" "$lib/libhmreg.a" \
 		"$lib/pkgconfig/hmreg.pc" "$lib/cmake/hmreg/hmregConfig.cmake" \
 		"$lib/cmake/hmreg/hmregConfigVersion.cmake" "$lib/cmake/hmreg/hmregTargets.cmake" \
-		share/hmreg/hmreg.supp share/doc/hmreg/LICENSE share/doc/hmreg/troubleshooting.md "$lib/libfabric/libhmreg-fi.so" \
+		share/hmreg/hmreg.supp share/doc/hmreg/LICENSE share/doc/hmreg/guide.md share/doc/hmreg/registration.svg share/doc/hmreg/troubleshooting.md "$lib/libfabric/libhmreg-fi.so" \
 		lib/python3/dist-packages/hmreg/__init__.py; do
 		[ -e "$prefix/$file" ] || {
 			echo "$file is not installed"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Calls that are counted and made to fail, live objects, and the settings of an emulated driver. */
 #include "tests/drivers/accel/accel.h"
+#include "tests/drivers/emu_trace.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -99,6 +100,7 @@ int accel_call(const char *name)
 {
 	int any, code;
 
+	emu_trace(accel_driver, name);
 	pthread_once(&environment, read_environment);
 	pthread_mutex_lock(&lock);
 	any = count(call_of("*"));

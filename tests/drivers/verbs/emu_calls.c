@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The emulated device's state, the edge of its functions, and failures on request. */
 #include "tests/drivers/verbs/emu.h"
+#include "tests/drivers/emu_trace.h"
 
 struct emu_state emu = {
 	.mutex = PTHREAD_MUTEX_INITIALIZER,
@@ -62,6 +63,8 @@ int emu_call(enum emu_call call)
 	struct call_state *state = &calls[call];
 	int remaining;
 
+	if (call != CALL_ibv_poll_cq) /* which tells only what it finds */
+		emu_trace("verbs", call_names[call]);
 	atomic_fetch_add_explicit(&state->count, 1, memory_order_relaxed);
 	remaining = atomic_load_explicit(&state->remaining, memory_order_relaxed);
 	while (remaining > 0)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Completion queues and the channels that tell of them. */
 #include "tests/drivers/verbs/emu.h"
+#include "tests/drivers/emu_trace.h"
 
 /* In the channel's queue, and in the completion queue's list of events that were not yet taken. */
 struct emu_cq_event {
@@ -277,6 +278,8 @@ int emu_poll_cq(struct ibv_cq *ibv, int num_entries, struct ibv_wc *wc)
 		cq->count--;
 	}
 	emu_leave();
+	if (taken)
+		emu_trace("verbs", "ibv_poll_cq");
 	return taken;
 }
 

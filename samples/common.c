@@ -285,6 +285,12 @@ static int register_attr(struct sample_end *end, struct fi_mr_attr *attr, uint64
 	return 0;
 }
 
+int sample_register_attr(struct sample_end *end, struct fi_mr_attr *attr, uint64_t flags,
+			 struct fid_mr **mr)
+{
+	return register_attr(end, attr, flags, NULL, mr);
+}
+
 int sample_register(struct sample_end *end, const struct iovec *iov, size_t count, uint64_t access,
 		    uint64_t flags, struct fid_cntr *count_writes, struct fid_mr **mr)
 {
@@ -310,7 +316,7 @@ int sample_register_part(struct sample_end *end, struct fid_mr *base, void *buff
 }
 
 /* The device's number stands in the member of its interface. */
-static void name_device(struct fi_mr_attr *attr, const struct sample_place *place)
+void sample_name_place(struct fi_mr_attr *attr, const struct sample_place *place)
 {
 	attr->iface = place->iface;
 	switch (place->iface) {
@@ -339,7 +345,7 @@ int sample_register_at(struct sample_end *end, const struct sample_place *place,
 	struct iovec iov = { .iov_base = buffer, .iov_len = len };
 	struct fi_mr_attr attr = { .mr_iov = &iov, .iov_count = 1, .access = access };
 
-	name_device(&attr, place);
+	sample_name_place(&attr, place);
 	return register_attr(end, &attr, 0, NULL, mr);
 }
 

@@ -106,6 +106,9 @@ int sample_connect(struct sample_end *one, struct sample_end *other);
  */
 int sample_register(struct sample_end *end, const struct iovec *iov, size_t count, uint64_t access,
 		    uint64_t flags, struct fid_cntr *count_writes, struct fid_mr **mr);
+/* The same for whatever attr and flags say; a key that the program has to choose is put into attr. */
+int sample_register_attr(struct sample_end *end, struct fi_mr_attr *attr, uint64_t flags,
+			 struct fid_mr **mr);
 /* The same for one buffer and no extras. */
 int sample_register_buffer(struct sample_end *end, void *buffer, size_t len, uint64_t access,
 			   struct fid_mr **mr);
@@ -122,6 +125,8 @@ struct sample_place {
 	enum fi_hmem_iface iface;
 	int device; /* of the interface; FI_HMEM_SYSTEM has none */
 };
+/* Put the two into attr. */
+void sample_name_place(struct fi_mr_attr *attr, const struct sample_place *place);
 /* The same for a buffer of an accelerator; the domain has been opened with FI_HMEM. */
 int sample_register_at(struct sample_end *end, const struct sample_place *place, void *buffer,
 		       size_t len, uint64_t access, struct fid_mr **mr);

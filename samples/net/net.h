@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The shape in which collective libraries take a network: a table of functions in a shared object, which they load.
- * This one has of it what memory registration is about, named as in NCCL's net API of version 8 (regMr, regMrDmaBuf,
- * deregMr, getDeviceMr, with the same arguments), and as much more as a caller needs to move a byte.
- *
- * Functions return 0 or a negative FI_E code, and have then said why on standard error.  All are thread safe, apart
- * from open and close.
+ * The shape of a plug-in by which a collective library reaches a network: a table of calls, found by name in a
+ * shared object.  Written for these samples.  Names, their order and that of arguments are those of NCCL's net API,
+ * version 8, for regMr, regMrDmaBuf, deregMr and getDeviceMr; what is around them is kept to what a program needs to
+ * try these, with a context for each instance, as later versions have.  It is not binary compatible with any of them:
+ * a real plug-in takes its vendor's header and the functions behind this one.
  */
 #ifndef SAMPLES_NET_H
 #define SAMPLES_NET_H
@@ -13,62 +12,97 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define NET_SYMBOL "hmreg_net_v1" /* of the table in the shared object */
+#include <rdma/fi_xpu_device.h>
 
-/* Kinds of pointers: what regMr takes as type, and which of them a device serves. */
-#define NET_PTR_HOST   1
-#define NET_PTR_CUDA   2
-#define NET_PTR_DMABUF 4
+#define NET_PLUGIN_SYMBOL "hmreg_net_plugin"
+#define NET_HANDLE_SIZE	  128 /* of listen, which the library sends to who connects */
+
+/* What calls return. */
+enum net_result {
+	NET_OK = 0,
+	NET_SYSTEM_ERROR = 2,	  /* the NIC, its driver or the machine */
+	NET_INVALID_ARGUMENT = 4, /* a value that cannot be right */
+	NET_INVALID_USAGE = 5,	  /* a call that cannot be made now, or not on this NIC */
+	NET_REMOTE_ERROR = 6,	  /* the peer */
+};
+
+/* type of regMr; net_properties.ptr_support has them as bits. */
+enum net_pointer {
+	NET_PTR_HOST = 1,
+	NET_PTR_CUDA = 2,   /* of an accelerator, whichever it is */
+	NET_PTR_DMABUF = 4, /* ptr_support alone: regMrDmaBuf is there */
+};
 
 struct net_properties {
-	char name[64];		/* of the NIC domain */
-	int pointers;		/* NET_PTR_ bits */
-	int registers_globally; /* a handle serves every connection of its comm */
+	const char *name; /* of the NIC */
+	const char *pci_path;
+	int ptr_support;
+	int reg_is_global; /* what one connection registered, all of this NIC may use */
+	int max_recvs;	   /* of one irecv */
+	int device_calls;  /* connect gives kernels an endpoint, and getDeviceMr works */
 };
 
-/* What a peer has to know of registered memory: plain bytes. */
-struct net_remote {
-	unsigned char bytes[128];
+struct net_config {
+	const char *domain; /* the only NIC that devices counts, or NULL: all */
+	size_t slices;	    /* of one buffer, that are expected at a time; 0: unknown */
 };
 
-/* What a kernel on the device needs to name the memory in requests of its own: plain bytes, for its arguments. */
+/* What registration cost so far, for whoever wants to know. */
+struct net_figures {
+	uint64_t registered; /* memory pinned, once each */
+	uint64_t derived;    /* sub-MRs of what was registered */
+	uint64_t shared; /* slices with the key of what they lie in, where sub-MRs would be pinned again */
+	uint64_t open;	 /* handles */
+	uint64_t pinned; /* registrations not closed */
+};
+
+#define NET_WORDS 8
+/* What a kernel needs to put: the connection, and each side's memory (xpu/link.h has the same in one). */
+struct net_device_comm {
+	struct fid_xpu_ep ep;
+	struct fid_xpu_cntr sent;
+	uint64_t peer[NET_WORDS];
+};
 struct net_device_mr {
-	size_t len;
-	unsigned char desc[64];
+	uint64_t desc[NET_WORDS]; /* for own memory */
+	uint64_t address;	  /* of its first byte, in own calls */
+	uint64_t size;
+	uint64_t remote_address,
+		remote_key; /* for the peer's calls; the key is 0 where it is raw */
 };
 
-struct net_counts {
-	uint64_t bases, parts;	 /* registrations that pin memory, and what is derived from them */
-	uint64_t bytes;		 /* of the bases */
-	uint64_t domain_regions; /* as the library counts: all of this comm's */
-};
-
-struct net_api {
+struct net_plugin {
 	const char *name;
-	/* domain NULL: all there are. */
-	int (*init)(const char *domain);
-	void (*fini)(void); /* every comm is closed */
-	int (*devices)(int *count);
-	int (*getProperties)(int device, struct net_properties *properties);
-	int (*open)(int device, void **comm);
-	int (*close)(void *comm); /* -FI_EBUSY: something is registered */
-	/* To one peer: its address, as address gives it there. */
-	int (*address)(void *comm, void *buf, size_t *len);
-	int (*connect)(void *comm, const void *address, size_t len);
-
-	int (*regMr)(void *comm, void *data, size_t size, int type, void **mhandle);
-	/* data is at offset of the dma-buf; fd may be closed when all handles of this memory have been given back. */
-	int (*regMrDmaBuf)(void *comm, void *data, size_t size, int type, uint64_t offset, int fd,
-			   void **mhandle);
-	int (*deregMr)(void *comm, void *mhandle);
-	/* *device_mr is valid until deregMr.  -FI_EOPNOTSUPP: no device starts transfers here. */
-	int (*getDeviceMr)(void *comm, void *mhandle, void **device_mr);
-
-	int (*share)(void *comm, void *mhandle, struct net_remote *remote);
-	/* Write into what the peer has shared, and wait.  One at a time for each comm. */
-	int (*put)(void *comm, void *mhandle, const void *data, size_t size,
-		   const struct net_remote *remote, uint64_t offset);
-	int (*counts)(void *comm, struct net_counts *counts);
+	/* log may be NULL: standard error.  It gets one line, without its end, for each call that fails. */
+	enum net_result (*init)(void **ctx, const struct net_config *config,
+				void (*log)(const char *line));
+	enum net_result (*devices)(void *ctx, int *count);
+	enum net_result (*getProperties)(void *ctx, int dev, struct net_properties *props);
+	/* handle: NET_HANDLE_SIZE bytes.  A listener takes one connection. */
+	enum net_result (*listen)(void *ctx, int dev, void *handle, void **listen_comm);
+	/* device may be NULL; else it gets what kernels take, or NULL where the NIC has no such calls. */
+	enum net_result (*connect)(void *ctx, int dev, const void *handle, void **send_comm,
+				   struct net_device_comm **device);
+	/* *recv_comm is NULL as long as nobody has connected: call again. */
+	enum net_result (*accept)(void *listen_comm, void **recv_comm);
+	enum net_result (*regMr)(void *comm, void *data, size_t size, int type, void **mhandle);
+	/* fd stays the caller's; data is where offset of it is mapped, as peers and kernels name it. */
+	enum net_result (*regMrDmaBuf)(void *comm, void *data, size_t size, int type,
+				       uint64_t offset, int fd, void **mhandle);
+	enum net_result (*deregMr)(void *comm, void *mhandle);
+	/* *request is NULL if there is no room for it now: call again. */
+	enum net_result (*isend)(void *send_comm, void *data, size_t size, int tag, void *mhandle,
+				 void **request);
+	enum net_result (*irecv)(void *recv_comm, void *data, size_t size, int tag, void *mhandle,
+				 void **request);
+	/* A request that is done is gone. */
+	enum net_result (*test)(void *request, int *done, size_t *size);
+	enum net_result (*closeComm)(void *comm); /* of any kind */
+	/* In memory of the host's: 100 bytes that go to the kernel.  Valid as long as mhandle. */
+	enum net_result (*getDeviceMr)(void *comm, void *mhandle, void **dptr_mhandle);
+	/* Not of the field's: */
+	enum net_result (*figures)(void *comm, struct net_figures *figures);
+	enum net_result (*finalize)(void *ctx);
 };
 
 #endif

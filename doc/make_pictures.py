@@ -30,9 +30,9 @@ WORDS = {
     "ibv_dealloc_mw": "the window ends",
     "ibv_create_qp": "a queue pair, which binds all windows",
 }
-# Calls that are not drawn: how a context is entered, how a queue pair is made ready, how threads are woken.
+# Calls that are not drawn: how a context is entered, how a queue pair is made ready, how a thread asks to be woken.
 LEFT_OUT = {"cuCtxPushCurrent_v2", "cuCtxPopCurrent_v2", "ibv_create_cq", "ibv_query_port", "ibv_query_gid",
-            "ibv_modify_qp", "ibv_get_cq_event", "ibv_req_notify_cq"}
+            "ibv_modify_qp", "ibv_req_notify_cq"}
 
 LANES = {
     "registration": ["program", "library", "CUDA driver", "NIC driver"],
@@ -68,6 +68,8 @@ def events(lines):
         said = re.match(r"hmreg:.*:mr:tell_way\(\):\d+<debug> (.*)$", line)
         if step:
             out.append((step.group(1), "return" if step.group(2) == "<" else "call", step.group(3)))
+        elif call and call.group(2) == "hmreg-verbs" and call.group(3) != "ibv_poll_cq":
+            continue  # the library's thread of events has a time of its own; what it completes belongs to a step
         elif call and call.group(3) not in LEFT_OUT:
             out.append(("CUDA driver" if call.group(1) == "CUDA" else "NIC driver", call.group(2), call.group(3)))
         elif said:

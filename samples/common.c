@@ -16,6 +16,7 @@
 const char *sample_program;
 unsigned int sample_timeout_s = SAMPLE_TIMEOUT_S;
 int sample_mr_modes = SAMPLE_MR_MODES;
+enum fi_cq_format sample_cq_format = FI_CQ_FORMAT_MSG;
 
 /* The start of a message. */
 static void print_program(void)
@@ -87,7 +88,7 @@ int sample_find(const char *domain, uint64_t caps, struct fi_info **info)
 static int open_endpoint(struct sample_end *end, uint64_t cq_flags)
 {
 	struct fi_av_attr av_attr = { .type = FI_AV_TABLE };
-	struct fi_cq_attr cq_attr = { .format = FI_CQ_FORMAT_MSG, .size = 256 };
+	struct fi_cq_attr cq_attr = { .format = sample_cq_format, .size = 256 };
 	int ret;
 
 	ret = fi_av_open(end->domain, &av_attr, &end->av, NULL);
@@ -232,8 +233,7 @@ int sample_connect(struct sample_end *one, struct sample_end *other)
 	return ret ? ret : enter_address(other, one);
 }
 
-/* What some modes want between registration and first use. */
-static int make_usable(struct sample_end *end, struct fid_mr *mr, struct fid_cntr *count_writes)
+int sample_make_usable(struct sample_end *end, struct fid_mr *mr, struct fid_cntr *count_writes)
 {
 	int mode = end->info->domain_attr->mr_mode;
 	int ret;
@@ -276,7 +276,7 @@ static int register_attr(struct sample_end *end, struct fi_mr_attr *attr, uint64
 	ret = fi_mr_regattr(end->domain, attr, flags, &region);
 	if (ret)
 		return sample_fail("fi_mr_regattr", ret);
-	ret = make_usable(end, region, count_writes);
+	ret = sample_make_usable(end, region, count_writes);
 	if (ret) {
 		fi_close(&region->fid);
 		return ret;
@@ -437,7 +437,7 @@ static int waited_too_long(unsigned int polls, time_t *start)
 int sample_wait(struct sample_end *end, struct fi_cq_err_entry *error)
 {
 	struct fi_cq_err_entry unwanted;
-	struct fi_cq_msg_entry entry;
+	struct fi_cq_data_entry entry; /* has room for the shorter format, too */
 	time_t start = 0;
 	unsigned int polls = 0;
 	ssize_t ret;

@@ -60,6 +60,8 @@ extern const char *sample_program;
 extern unsigned int sample_timeout_s;
 /* What hints offer: SAMPLE_MR_MODES, unless a program takes some away to see how it goes without. */
 extern int sample_mr_modes;
+/* What completion queues tell: FI_CQ_FORMAT_MSG, or FI_CQ_FORMAT_DATA for a program that reads them itself. */
+extern enum fi_cq_format sample_cq_format;
 
 /* Print "call: reason" on stderr and return ret. */
 int sample_fail(const char *call, ssize_t ret);
@@ -125,9 +127,11 @@ struct sample_place {
 	enum fi_hmem_iface iface;
 	int device; /* of the interface; FI_HMEM_SYSTEM has none */
 };
-/* Put the two into attr. */
+/* Put the two into attr: the device's number stands in the member of its interface. */
 void sample_name_place(struct fi_mr_attr *attr, const struct sample_place *place);
-/* The same for a buffer of an accelerator; the domain has been opened with FI_HMEM. */
+/* What some modes want between registration and first use, for regions that were registered otherwise. */
+int sample_make_usable(struct sample_end *end, struct fid_mr *mr, struct fid_cntr *count_writes);
+/* sample_register_buffer() for a buffer of an accelerator; the domain has been opened with FI_HMEM. */
 int sample_register_at(struct sample_end *end, const struct sample_place *place, void *buffer,
 		       size_t len, uint64_t access, struct fid_mr **mr);
 

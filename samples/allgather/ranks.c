@@ -260,12 +260,12 @@ static void find_spot(const struct hmreg_topology *t, const struct ag_rank *rank
 static int compare(const void *a, const void *b)
 {
 	const struct spot *one = a, *other = b;
-	int order;
+	int order = !one->place - !other->place;
 
-	if (!one->place || !other->place) /* host memory; what is nowhere comes last */
-		return !one->place - !other->place
-			       ? !one->place - !other->place
-			       : (one->rank > other->rank) - (one->rank < other->rank);
+	if (order != 0) /* host memory; what is nowhere comes last */
+		return order;
+	if (!one->place)
+		return (one->rank > other->rank) - (one->rank < other->rank);
 	if (one->place->socket != other->place->socket)
 		return one->place->socket - other->place->socket;
 	if (one->place->node != other->place->node)

@@ -10,11 +10,14 @@
 
 #include "core/nic/verbs.h"
 
-#define PATIENCE_MS 5000 /* for a request that needs no network */
-#define LOOK_MS	    100	 /* how often to look whether the device is still there */
-/* A driver in software needs the processor: it is left to others after so many polls, then for longer. */
+#define PATIENCE_US 5000000 /* for a request that needs no network */
+#define LOOK_US	    100000  /* how often to look whether the device is still there */
+/*
+ * A driver in software needs the processor: it is offered to others after so many polls, and soon left to them, since
+ * the scheduler may come back from a yield at once, for as long as a tick.
+ */
 #define SPINS	 256
-#define YIELD_MS 2
+#define YIELD_US 50
 
 int verbs_failed(struct verbs_failure *why, const char *step, int err)
 {
@@ -149,12 +152,12 @@ void verbs_loop_close(struct verbs_loop *loop)
 
 /* ---- requests ---- */
 
-static int64_t now_ms(void)
+static int64_t now_us(void)
 {
 	struct timespec now;
 
 	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+	return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
 }
 
 /* The completion of the one request.  0: it did not come, 1, or negative. */
@@ -167,17 +170,17 @@ static int poll_patiently(struct verbs_loop *loop, struct ibv_wc *wc)
 	for (unsigned int spins = 0; (n = ibv_poll_cq(loop->cq, 1, wc)) == 0; spins++) {
 		if (spins < SPINS)
 			continue;
-		now = now_ms();
+		now = now_us();
 		if (start == 0)
 			start = looked = now;
-		if (now - start > PATIENCE_MS)
+		if (now - start > PATIENCE_US)
 			break;
-		if (loop->domain && now - looked > LOOK_MS) {
+		if (loop->domain && now - looked > LOOK_US) {
 			looked = now;
 			if (verbs_domain_lost(loop->domain, EIO)) /* nothing completes any more */
 				break;
 		}
-		if (now - start < YIELD_MS)
+		if (now - start < YIELD_US)
 			sched_yield();
 		else
 			nanosleep(&moment, NULL);

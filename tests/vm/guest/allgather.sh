@@ -123,12 +123,12 @@ under_traffic()
 
 start allgather_a_node_is_killed
 under_traffic 9
-grep -qE '^node 1 has ended|^rank 0 .* to rank 1 ' /tmp/node0 || wrong "it does not say that the peer is gone"
+grep -qE '^node 1 has ended|^rank 0 .* to rank 1[ :]' /tmp/node0 || wrong "it does not say that the peer is gone"
 end
 
 start allgather_a_node_stands_still
 under_traffic STOP --timeout 3
-grep -qE '^nothing has moved for 3 seconds$|^node 1 has been silent for 3 seconds$|^rank 0 .* to rank 1 ' /tmp/node0 ||
+grep -qE '^nothing has moved for 3 seconds$|^node 1 has been silent for 3 seconds$|^rank 0 .* to rank 1[ :]' /tmp/node0 ||
 	wrong "it does not say what it has waited for"
 end
 finish

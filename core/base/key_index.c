@@ -211,16 +211,17 @@ void hm_key_index_leave(struct hm_key_table *table, struct hm_key_node *node)
 	at = seek(table, stripe, place.hash & (size - 1), place.order);
 	while ((link = atomic_load_explicit(at, memory_order_relaxed)) != mine)
 		at = link_next(table, stripe, link);
+	atomic_store_explicit(
+		at, atomic_load_explicit(slot_link(table, node->slot), memory_order_relaxed),
+		memory_order_release);
 	/*
 	 * Before the node can be taken again: a reader that follows it into another list, which it
-	 * can only do after seeing the store that put it there, then sees this count as well.
+	 * can only do after seeing the store that put it there, then sees this count as well.  And
+	 * after it is out of the list: a reader that begins with this count does not come to it.
 	 */
 	atomic_store_explicit(&stripe->removals,
 			      atomic_load_explicit(&stripe->removals, memory_order_relaxed) + 1,
 			      memory_order_release);
-	atomic_store_explicit(
-		at, atomic_load_explicit(slot_link(table, node->slot), memory_order_relaxed),
-		memory_order_release);
 	stripe->count--;
 	hm_spin_unlock(&stripe->index_lock);
 }

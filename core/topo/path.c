@@ -24,21 +24,21 @@ __attribute__((format(printf, 2, 3))) static void tell(struct topo_path *path, c
 /* As node a's line of distances has it, which counts the nodes that are online. */
 static uint32_t read_distance(int a, int b)
 {
-	char text[4096], *at = text;
+	char text[4096];
+	const char *at = text;
 	int nodes[NODES_MAX];
 	size_t count = topo_nodes(nodes, NODES_MAX);
-	unsigned long value = 0;
 
 	hm_sysfs_read(text, sizeof(text), "devices/system/node/node%d/distance", a);
 	for (size_t i = 0; i < count && i < NODES_MAX; i++) {
-		char *end;
+		int value;
 
-		value = strtoul(at, &end, 10);
-		if (end == at)
+		at += strspn(at, " ");
+		value = pci_number(at, &at);
+		if (value < 0)
 			return 0;
 		if (nodes[i] == b)
 			return (uint32_t)value;
-		at = end;
 	}
 	return 0;
 }

@@ -17,6 +17,25 @@
 
 #include "core/base/sysfs.h"
 
+/* ---- numbers ---- */
+
+int pci_number(const char *text, const char **end)
+{
+	int number = 0;
+
+	*end = text;
+	if (*text < '0' || *text > '9')
+		return -1;
+	for (; **end >= '0' && **end <= '9'; ++*end) {
+		int digit = **end - '0';
+
+		if (number > (INT_MAX - digit) / 10)
+			return -1;
+		number = number * 10 + digit;
+	}
+	return number;
+}
+
 /* ---- the chain ---- */
 
 bool pci_is_address(const char *name, size_t len)
@@ -64,7 +83,10 @@ bool pci_chain_of(const char *path, struct pci_chain *chain)
 		if (is_host_bridge(part, len)) {
 			chain->host = (size_t)(part - path) + len;
 			chain->count = 0;
-		} else if (pci_is_address(part, len) && chain->count <= PCI_BRIDGES_MAX) {
+		} else if (pci_is_address(part, len)) {
+			/* what is deeper would be taken for a bridge above it */
+			if (chain->count > PCI_BRIDGES_MAX)
+				return false;
 			chain->ends[chain->count++] = (size_t)(part - path) + len;
 		}
 		part += len;
@@ -166,6 +188,7 @@ int pci_iommu(const struct pci_chain *chain, char type[PCI_IOMMU_TYPE])
 	char link[PATH_MAX + 32], target[PATH_MAX];
 	const char *last;
 	ssize_t got;
+	int group;
 
 	type[0] = '\0';
 	snprintf(link, sizeof(link), "%s/iommu_group", chain->path);
@@ -176,7 +199,8 @@ int pci_iommu(const struct pci_chain *chain, char type[PCI_IOMMU_TYPE])
 	snprintf(link, sizeof(link), "%s/iommu_group/type", chain->path);
 	hm_file_read(type, PCI_IOMMU_TYPE, link);
 	last = strrchr(target, '/');
-	return atoi(last ? last + 1 : target);
+	group = pci_number(last ? last + 1 : target, &last);
+	return *last ? -1 : group;
 }
 
 /* ---- kinds ---- */

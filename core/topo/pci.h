@@ -17,6 +17,9 @@
 
 #define PCI_BRIDGES_MAX 16
 
+/* The decimal number that text begins with, and where it ends; -1: it begins with none, or it is no int. */
+int pci_number(const char *text, const char **end);
+
 /* A function, as the path of its directory; parts are lengths of that path. */
 struct pci_chain {
 	char path[PATH_MAX];
@@ -25,7 +28,10 @@ struct pci_chain {
 	size_t count;			  /* of these; the last one is the function itself */
 };
 
-/* What a path below sysfs's devices/ leads through; it is cut after its last function.  False: none. */
+/*
+ * What a path below sysfs's devices/ leads through; it is cut after its last function.  False: none, or one
+ * below more than PCI_BRIDGES_MAX bridges, which leaves count above that.
+ */
 bool pci_chain_of(const char *path, struct pci_chain *chain);
 /* The same of a symbolic link, or of a directory. */
 bool pci_chain_at(const char *link, struct pci_chain *chain);

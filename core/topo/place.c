@@ -13,20 +13,26 @@
 #define NODES_MAX 1024
 #define LIST_MAX  4096 /* bytes of a list of numbers, "0-3,8" */
 
-/* ---- lists of numbers ---- */
+/* ---- numbers ---- */
 
-/* The next range of the list: false at its end, or where it is none. */
+/* The next range of the list "0-3,8": false at its end, or where it is none. */
 static bool next_range(const char **at, int *first, int *last)
 {
-	char *end;
-
-	if (!isdigit((unsigned char)**at))
+	*first = *last = pci_number(*at, at);
+	if (*first >= 0 && **at == '-')
+		*last = pci_number(*at + 1, at);
+	if (*first < 0 || (**at != ',' && **at != '\0'))
 		return false;
-	*first = *last = (int)strtol(*at, &end, 10);
-	if (*end == '-')
-		*last = (int)strtol(end + 1, &end, 10);
-	*at = *end == ',' ? end + 1 : end;
+	*at += **at == ',';
 	return *last >= *first;
+}
+
+/* -1: it holds no number, or what the kernel writes where the firmware does not tell: -1. */
+static int whole_number(const char *text)
+{
+	int number = pci_number(text, &text);
+
+	return *text ? -1 : number;
 }
 
 size_t topo_nodes(int *nodes, size_t room)
@@ -38,9 +44,9 @@ size_t topo_nodes(int *nodes, size_t room)
 
 	hm_sysfs_read(text, sizeof(text), "devices/system/node/online");
 	while (next_range(&at, &first, &last))
-		for (int node = first; node <= last && count < NODES_MAX; node++, count++)
+		for (int i = 0; i <= last - first && count < NODES_MAX; i++, count++)
 			if (count < room)
-				nodes[count] = node;
+				nodes[count] = first + i;
 	return count;
 }
 
@@ -50,10 +56,9 @@ static int package_of(int cpu)
 {
 	char text[16];
 
-	/* -1 is what the kernel writes where the firmware does not tell */
 	return hm_sysfs_read(text, sizeof(text),
 			     "devices/system/cpu/cpu%d/topology/physical_package_id", cpu)
-		       ? atoi(text)
+		       ? whole_number(text)
 		       : -1;
 }
 
@@ -101,9 +106,8 @@ static void find_node(struct topo_place *place)
 	int only;
 
 	if (hm_sysfs_read(text, sizeof(text), "bus/pci/devices/%s/numa_node", place->pci))
-		place->node = atoi(text);
+		place->node = whole_number(text);
 	if (place->node < 0) {
-		place->node = -1;
 		nodes = topo_nodes(&only, 1);
 		if (nodes == 1) /* the kernel says so of devices where there is no choice */
 			place->node = only;
@@ -171,8 +175,9 @@ static bool take_address(const char *pci, struct topo_place *place)
 
 void topo_place_read(const char *pci, const char *why_none, struct topo_place *place)
 {
-	struct pci_chain chain;
+	struct pci_chain chain = { .count = 0 };
 	char link[PATH_MAX];
+	bool found;
 
 	*place = (struct topo_place){ .node = -1, .socket = -1, .iommu_group = -1 };
 	if (!*pci) {
@@ -183,9 +188,14 @@ void topo_place_read(const char *pci, const char *why_none, struct topo_place *p
 		tell(place, "\"%.20s\" is no PCI address", pci);
 		return;
 	}
-	if (snprintf(link, sizeof(link), "%s/bus/pci/devices/%s", hm_sysfs_root(), place->pci) >=
-		    (int)sizeof(link) ||
-	    !pci_chain_at(link, &chain) || !chain.host) {
+	found = snprintf(link, sizeof(link), "%s/bus/pci/devices/%s", hm_sysfs_root(), place->pci) <
+			(int)sizeof(link) &&
+		pci_chain_at(link, &chain);
+	if (!found && chain.count > PCI_BRIDGES_MAX) {
+		tell(place, "%s is below more than %d bridges", place->pci, PCI_BRIDGES_MAX);
+		return;
+	}
+	if (!found || !chain.host) {
 		tell(place, "sysfs does not show %s", place->pci);
 		return;
 	}
@@ -194,8 +204,10 @@ void topo_place_read(const char *pci, const char *why_none, struct topo_place *p
 	place->iommu_group = pci_iommu(&chain, place->iommu);
 	place->vendor = read_hex(place->pci, "vendor");
 	place->class = read_hex(place->pci, "class") >> 8;
-	hm_sysfs_link(place->physical, sizeof(place->physical), "bus/pci/devices/%s/physfn",
-		      place->pci);
+	if (hm_sysfs_link(place->physical, sizeof(place->physical), "bus/pci/devices/%s/physfn",
+			  place->pci) &&
+	    !pci_is_address(place->physical, strlen(place->physical)))
+		place->physical[0] = '\0';
 }
 
 void topo_place_memory(int node, const char *reason, struct topo_place *place)

@@ -159,6 +159,21 @@ static int put_socket(struct draw *draw, int socket, int x)
 	return box ? end_box(box, x) : x;
 }
 
+/* The one after this; -1: none.  Some firmware numbers them with large gaps. */
+static int next_socket(const struct hmreg_topology *table, int socket)
+{
+	int next = -1;
+	size_t i;
+
+	for (i = 0; i < table->bridge_count; i++) {
+		int other = table->bridges[i]->socket;
+
+		if (other > socket && (next < 0 || other < next))
+			next = other;
+	}
+	return next;
+}
+
 /* What no bridge is known of. */
 static int put_lost(struct draw *draw, int x)
 {
@@ -210,7 +225,7 @@ void draw_free(struct draw *draw)
 
 int draw_place(const struct hmreg_topology *table, struct draw *draw)
 {
-	int x = DRAW_MARGIN, socket, last = -1;
+	int x = DRAW_MARGIN, socket = -1;
 	size_t i;
 
 	*draw = (struct draw){ .table = table };
@@ -227,10 +242,7 @@ int draw_place(const struct hmreg_topology *table, struct draw *draw)
 		draw->accelerator_x[i] = -1;
 	for (i = 0; i < table->nic_count; i++)
 		draw->nic_x[i] = -1;
-	for (i = 0; i < table->bridge_count; i++)
-		if (table->bridges[i]->socket > last)
-			last = table->bridges[i]->socket;
-	for (socket = 0; socket <= last; socket++)
+	while ((socket = next_socket(table, socket)) >= 0)
 		x = put_socket(draw, socket, x);
 	x = put_socket(draw, -1, x);
 	x = put_lost(draw, x);

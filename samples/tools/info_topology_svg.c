@@ -98,7 +98,8 @@ static void print_hint(FILE *out, const struct hmreg_topology *table,
 		fputs(", ", out);
 	escape(out, place->model, 64);
 	if (*place->physical)
-		fprintf(out, ", virtual function of %s", place->physical);
+		fputs(", virtual function of ", out);
+	escape(out, place->physical, 64);
 	for (; bridge != SIZE_MAX; bridge = table->bridges[bridge]->parent)
 		fprintf(out, ", below %s %s", info_bridge_word(table->bridges[bridge]->kind),
 			table->bridges[bridge]->name);

@@ -21,7 +21,7 @@ on()
 	*) iface=cuda ;;
 	esac
 	HMREG_SYSFS=$folder FI_HMEM=$iface EMU_CUDA=devices=8 EMU_ROCR=devices=8 HMREG_EMU_VERBS=devices=8 \
-		LD_LIBRARY_PATH=$drivers/$iface:$verbs "$tool" --topology "$@" >"$scratch/out" 2>"$scratch/err"
+		LD_LIBRARY_PATH=$drivers/$iface:$verbs timeout 20 "$tool" --topology "$@" >"$scratch/out" 2>"$scratch/err"
 	got=$?
 	cat "$scratch/out" "$scratch/err"
 	[ $got -eq 0 ]
@@ -143,6 +143,29 @@ picture()
 	done
 }
 
+# Numbers of sockets may be any that an int holds, and links may be named by anything.
+odd_tree()
+{
+	command -v python3 >/dev/null 2>&1 || {
+		echo "no python3"
+		return 0
+	}
+	rm -rf "$scratch/dgx.user"
+	mkdir "$scratch/dgx.user" && "$make" dgx "$scratch/dgx.user" user || return 1
+	for cpu in 2 3; do
+		echo 2147483647 >"$scratch/dgx.user/devices/system/cpu/cpu$cpu/topology/physical_package_id"
+	done
+	ln -s '../<b>"&' "$scratch/dgx.user/bus/pci/devices/0000:17:00.0/physfn"
+	printf '\001"<&\377\n' >"$scratch/dgx.user/bus/pci/devices/0000:17:00.0/iommu_group/type"
+	printf '<"\033\n' >"$scratch/dgx.user/bus/pci/devices/0000:37:00.0/numa_node"
+	on dgx user --svg && python3 -c 'import sys, xml.etree.ElementTree as t; t.parse(sys.argv[1])' "$scratch/out" &&
+		has 'socket 2147483647<' &&
+		on dgx user --json && python3 -c 'import json, sys; json.load(open(sys.argv[1], encoding="utf-8"))' "$scratch/out"
+	got=$?
+	rm -rf "$scratch/dgx.user"
+	return $got
+}
+
 one_nic_alone()
 {
 	on dgx user -d emu5 || return 1
@@ -171,6 +194,7 @@ attempt fn_37_topology_tells_redirection redirection
 attempt fn_37_topology_tells_what_is_unknown unknown
 attempt topology_json json
 attempt topology_picture picture
+attempt topology_odd_tree odd_tree
 attempt topology_one_nic one_nic_alone
 attempt topology_wrong_options wrong_options
 printf '%d passed, %d failed\n' "$passed" "$failed"

@@ -188,6 +188,12 @@ static int run(struct work *work)
 
 /* ---- how ---- */
 
+/* What no NIC takes the registration refuses; until then it is not looked at. */
+static bool is_iov(const struct fi_mr_attr *attr)
+{
+	return attr->mr_iov && attr->iov_count <= NIC_IOV_MAX;
+}
+
 /* Is it host memory that this domain pins? */
 static bool pins(const struct hm_domain *domain, const struct fi_mr_attr *attr, uint64_t flags)
 {
@@ -198,6 +204,8 @@ static bool pins(const struct hm_domain *domain, const struct fi_mr_attr *attr, 
 		return false;
 	if (!(nic->caps & FI_HMEM))
 		return true;
+	if (!is_iov(attr))
+		return false;
 	for (size_t i = 0; i < attr->iov_count; i++)
 		if (hmem_classify(attr->mr_iov[i].iov_base, attr->mr_iov[i].iov_len, &memory) !=
 			    0 ||
@@ -212,7 +220,7 @@ static uint64_t length_of(const struct fi_mr_attr *attr, uint64_t flags)
 
 	if (flags & FI_MR_DMABUF)
 		return attr->dmabuf ? attr->dmabuf->len : 0;
-	for (size_t i = 0; attr->mr_iov && i < attr->iov_count && i < NIC_IOV_MAX; i++)
+	for (size_t i = 0; is_iov(attr) && i < attr->iov_count; i++)
 		len += attr->mr_iov[i].iov_len;
 	return len;
 }
@@ -289,6 +297,25 @@ static void give_call(struct hmreg_multi_call *call, struct hmreg_multi_call *mi
 	hm_ext_give(call, mine, sizeof(*mine));
 }
 
+/*
+ * A call that has come to no domain says why, too: what its checks have logged is in kept.  Nothing can be
+ * said in a struct whose size is not set.
+ */
+static int refuse(struct hmreg_multi_call *call, size_t count, const struct hm_log_kept *kept,
+		  int ret)
+{
+	struct hmreg_multi_call mine = { .refused = count, .used = 1 };
+
+	HM_WARN(kept->subsys, "%s", kept->text);
+	if (!call || call->size < offsetof(struct hmreg_multi_call, refused))
+		return ret;
+	mine.threads = call->threads;
+	mine.stop = call->stop;
+	memcpy(mine.reason, kept->text, sizeof(mine.reason));
+	hm_ext_give(call, &mine, sizeof(mine));
+	return ret;
+}
+
 /* All but how. */
 static void begin(struct work *work, struct multi *multi, const struct multi *base,
 		  const struct fi_mr_attr *attr, uint64_t flags)
@@ -353,17 +380,21 @@ static int check_reg(struct fid_domain *const *domains, size_t count, const stru
 static int multi_reg(struct fid_domain *const *domains, size_t count, const struct fi_mr_attr *attr,
 		     uint64_t flags, struct hmreg_multi_call *call, struct hmreg_multi **out)
 {
+	struct hm_log_kept kept = { .text = "" }, *before = hm_log_kept;
 	struct hmreg_multi_call mine;
 	struct multi *multi;
 	struct work work;
-	int ret = check_reg(domains, count, attr, out);
+	int ret;
 
+	hm_log_kept = &kept;
+	ret = check_reg(domains, count, attr, out);
 	if (ret == 0)
 		ret = take_call(call, &mine);
 	if (ret == 0)
 		ret = make_multi(count, &multi);
+	hm_log_kept = before;
 	if (ret != 0)
-		return ret;
+		return refuse(call, count, &kept, ret);
 	for (size_t i = 0; i < count; i++)
 		multi->domain[i] = hm_domain_of(&domains[i]->fid);
 	begin(&work, multi, NULL, attr, flags);
@@ -385,6 +416,18 @@ static struct multi *multi_of(const struct hmreg_multi *face)
 	return whole ? multi : NULL;
 }
 
+static int check_sub(const struct multi *base, uint64_t flags, struct hmreg_multi **out)
+{
+	if (base && !out)
+		HM_WARN(FI_LOG_MR, "nowhere to put the handle");
+	if (!base || !out)
+		return -FI_EINVAL;
+	if (!(flags & (HMREG_MR_CACHE | FI_MR_DMABUF)))
+		return 0;
+	HM_WARN(FI_LOG_MR, "a part of a handle takes neither HMREG_MR_CACHE nor FI_MR_DMABUF");
+	return -FI_EBADFLAGS;
+}
+
 static int multi_sub(struct hmreg_multi *face, const void *addr, size_t len, uint64_t access,
 		     uint64_t requested_key, uint64_t flags, struct hmreg_multi_call *call,
 		     struct hmreg_multi **out)
@@ -393,26 +436,23 @@ static int multi_sub(struct hmreg_multi *face, const void *addr, size_t len, uin
 	struct fi_mr_attr attr = {
 		.mr_iov = &iov, .iov_count = 1, .access = access, .requested_key = requested_key
 	};
-	const struct multi *base = multi_of(face);
+	struct hm_log_kept kept = { .text = "" }, *before = hm_log_kept;
 	struct hmreg_multi_call mine;
+	const struct multi *base;
 	struct multi *multi;
 	struct work work;
 	int ret;
 
-	if (base && !out)
-		HM_WARN(FI_LOG_MR, "nowhere to put the handle");
-	if (!base || !out)
-		return -FI_EINVAL;
-	if (flags & (HMREG_MR_CACHE | FI_MR_DMABUF)) {
-		HM_WARN(FI_LOG_MR, "a part of a handle takes neither HMREG_MR_CACHE nor "
-				   "FI_MR_DMABUF");
-		return -FI_EBADFLAGS;
-	}
-	ret = take_call(call, &mine);
+	hm_log_kept = &kept;
+	base = multi_of(face);
+	ret = check_sub(base, flags, out);
+	if (ret == 0)
+		ret = take_call(call, &mine);
 	if (ret == 0)
 		ret = make_multi(face->count, &multi);
+	hm_log_kept = before;
 	if (ret != 0)
-		return ret;
+		return refuse(call, base ? face->count : 0, &kept, ret);
 	memcpy(multi->domain, base->domain, face->count * sizeof(struct hm_domain *));
 	begin(&work, multi, base, &attr, flags);
 	return register_with(&work, call, &mine, out);

@@ -259,6 +259,76 @@ static void fn_05_memory_that_is_not_there(struct conf *c)
 	munmap(buf, page);
 }
 
+/* Of an array that is said to be longer than any may be nothing is read: the page behind its entry is not there. */
+static void api_05_more_entries_than_there_are(struct conf *c)
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	uint8_t *at =
+		mmap(NULL, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct iovec *iov = (struct iovec *)(at + page) - 1;
+	struct fi_mr_attr attr = { .mr_iov = iov, .access = CONF_ALL };
+	static const size_t counts[] = { 17, SIZE_MAX / sizeof(*iov), SIZE_MAX };
+	struct hmreg_multi_call call = { .size = sizeof(call), .threads = 2 };
+	struct hmreg_multi *multi = NULL;
+	struct nics n;
+
+	assert_ptr_not_equal(at, MAP_FAILED);
+	assert_ok(mprotect(at + page, page, PROT_NONE));
+	*iov = (struct iovec){ conf_alloc(c, LEN), LEN };
+	open_domains(c, &n);
+	for (size_t i = 0; i < count_of(counts); i++) {
+		attr.iov_count = counts[i];
+		assert_refused(n.ops->reg(n.domain, NICS, &attr, 0, &call, &multi), -FI_EINVAL);
+	}
+	attr.mr_iov = NULL;
+	assert_refused(n.ops->reg(n.domain, NICS, &attr, 0, &call, &multi), -FI_EINVAL);
+	assert_null(multi);
+	munmap(at, 2 * page);
+}
+
+/* A call that has come to no domain says so, and why. */
+static void says(struct hmreg_multi_call *call, size_t refused, const char *why)
+{
+	assert_int_equal(call->size, sizeof(*call));
+	assert_int_equal(call->refused, refused);
+	assert_int_equal(call->used, 1);
+	assert_non_null(strstr(call->reason, why));
+	*call = (struct hmreg_multi_call){ .size = sizeof(*call), .refused = 1234, .used = 1234 };
+}
+
+static void api_05_no_call_says_why(struct conf *c)
+{
+	uint8_t *buf = conf_alloc(c, LEN);
+	struct iovec iov = { buf, LEN };
+	struct fi_mr_attr attr = { .mr_iov = &iov, .iov_count = 1, .access = CONF_ALL };
+	struct hmreg_multi_call call = { .size = sizeof(call), .refused = 1234, .used = 1234 };
+	struct hmreg_multi *multi, *sub = NULL;
+	struct fid_domain *odd[2];
+	struct nics n;
+
+	open_domains(c, &n);
+	odd[0] = n.domain[0];
+	odd[1] = NULL;
+	assert_refused(n.ops->reg(n.domain, 0, &attr, 0, &call, &multi), -FI_EINVAL);
+	says(&call, 0, "no domains");
+	assert_refused(n.ops->reg(n.domain, NICS, NULL, 0, &call, &multi), -FI_EINVAL);
+	says(&call, NICS, "no attributes");
+	assert_refused(n.ops->reg(odd, 2, &attr, 0, &call, &multi), -FI_EINVAL);
+	says(&call, 2, "entry 1 of 2 is no domain");
+	multi = reg(&n, NICS, buf, LEN, CONF_ALL);
+	attr.base_mr = multi->mr[0];
+	assert_refused(n.ops->reg(n.domain, NICS, &attr, 0, &call, &sub), -FI_EINVAL);
+	says(&call, NICS, "base_mr");
+	assert_refused(n.ops->sub(NULL, buf, 1, 0, 1, 0, &call, &sub), -FI_EINVAL);
+	says(&call, 0, "not a handle");
+	assert_refused(n.ops->sub(multi, buf, 1, 0, 1, 0, &call, NULL), -FI_EINVAL);
+	says(&call, NICS, "nowhere");
+	assert_refused(n.ops->sub(multi, buf, 1, 0, 1, FI_MR_DMABUF, &call, &sub), -FI_EBADFLAGS);
+	says(&call, NICS, "FI_MR_DMABUF");
+	assert_null(sub);
+	drop(multi);
+}
+
 static void api_05_what_is_no_call(struct conf *c)
 {
 	uint8_t *buf = conf_alloc(c, LEN);
@@ -440,6 +510,8 @@ static const struct conf_case cases[] = {
 	CONF_WITHOUT(fn_05_a_key_in_use_rolls_back, FI_MR_PROV_KEY),
 	CONF_NEED(fn_05_memory_that_is_not_there, FI_MR_ALLOCATED),
 	CONF(api_05_what_is_no_call),
+	CONF(api_05_no_call_says_why),
+	CONF(api_05_more_entries_than_there_are),
 	CONF(fn_26_stopped_by_the_program),
 	CONF(api_01_sizes_of_a_call),
 	CONF(fn_26_a_large_range),

@@ -78,6 +78,9 @@ class _Owned:
         self._parents = parents
         self._releases = []
         self._process = os.getpid()
+        self.state = threading.Condition()  # of users, and of what is open
+        self.users = 0  # calls that are under way
+        self.children = {}  # id: a weak reference to an object that was opened in these
 
     def add(self, fid, name):
         self._open.append((fid, name))
@@ -97,16 +100,29 @@ class _Owned:
             self._releases.pop()()
 
     def finish(self):
-        """The same where nobody can be told.  A child of fork() leaves alone what is its parent's."""
+        """The same where nobody can be told.  A child of fork() leaves alone what is its parent's.
+
+        At the end of the interpreter daemon threads still run: no call begins any more, those under way end
+        first, and what they have opened meanwhile is closed before this.
+        """
         if os.getpid() != self._process:
             return
         try:
-            self.close()
+            with self.state:
+                if not self.state.wait_for(lambda: not self.users, _LAST_WAIT):
+                    raise Error(errno.EBUSY, "a call of another thread")
+            for child in reversed(list(self.children.values())):  # unlocked: their calls may need these
+                opened = child()
+                if opened is not None:
+                    opened._finalizer()
+            with self.state:
+                self.close()
         except Error as error:
             _lost.append(self)
             warnings.warn("hmreg: left open: %s" % error, ResourceWarning)
 
 
+_LAST_WAIT = 10  # seconds; calls are short, and a wait looks at _SLICE whether it has to end
 _lost = []  # what could not be closed, with its memory, which a NIC may still reach
 
 
@@ -119,8 +135,7 @@ class _Object:
 
     def __init__(self, owned):
         self._owned = owned
-        self._state = threading.Condition()  # of the two below
-        self._users, self._closing = 0, False
+        self._closing = False
         self._finalizer = weakref.finalize(self, owned.finish)
 
     @property
@@ -132,15 +147,15 @@ class _Object:
 
         hmreg.Error FI_EBUSY: others use it, and it is as good as before.  What is closed stays closed.
         """
-        with self._state:
+        owned = self._owned
+        with owned.state:
             if self.closed:
                 return
             self._closing = True
             try:
-                while self._users:
-                    self._state.wait()
+                owned.state.wait_for(lambda: not owned.users)
                 if not self.closed:
-                    self._owned.close()
+                    owned.close()
                     self._finalizer.detach()
             finally:
                 self._closing = False
@@ -155,18 +170,24 @@ class _Object:
         if self._closing or self.closed:
             raise ValueError("the %s is closed" % type(self).__name__.lower())
 
+    def _adopt(self, child):
+        children, number = self._owned.children, id(child)
+        children[number] = weakref.ref(child, lambda _: children.pop(number, None))
+        return child
+
     @contextlib.contextmanager
     def _use(self):
         """Around calls into the library: nobody closes the object meanwhile."""
-        with self._state:
+        owned = self._owned
+        with owned.state:
             self._live()
-            self._users += 1
+            owned.users += 1
         try:
             yield
         finally:
-            with self._state:
-                self._users -= 1
-                self._state.notify_all()
+            with owned.state:
+                owned.users -= 1
+                owned.state.notify_all()
 
 
 def _open_by(call, parent, attributes, name):
@@ -381,20 +402,14 @@ class Domain(_Object):
         self._domain = owned.add(_open_by(ops.domain, self._fabric, byref(info), "fi_domain"), "domain")
         self._ops = _abi.fid_domain.from_address(self._domain)
         self._next_key = itertools.count(1)  # where programs choose keys
-        self._children = {}
         super().__init__(owned)
 
     def __exit__(self, *_):
-        for child in reversed(list(self._children.values())):
+        for child in reversed(list(self._owned.children.values())):
             opened = child()
             if opened is not None:
                 opened.close()
         self.close()
-
-    def _adopt(self, child):
-        children, number = self._children, id(child)
-        children[number] = weakref.ref(child, lambda _: children.pop(number, None))
-        return child
 
     def register(self, obj, access=None, *, protocol=None, device=None):
         """The memory of an object as a Region, where it is: nothing is copied.
@@ -465,7 +480,8 @@ class Domain(_Object):
         owned = _Owned(self, *([base] if base is not None else []))
         owned.add(mr.value, "region")
         owned.on_release(memory.release)
-        return self._adopt(Region(self, memory, access, mr.value, owned))
+        region = self._adopt(Region(self, memory, access, mr.value, owned))
+        return base._adopt(region) if base is not None else region
 
     def endpoint(self):
         """An endpoint with a queue and addresses of its own."""

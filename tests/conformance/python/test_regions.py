@@ -280,6 +280,29 @@ class Regions(scene.Case):
                      "cycle = [again.register(b'x' * 64)]\n"
                      "cycle.append(cycle)\n" % (scene.DOMAIN, scene.DOMAIN))
 
+    def test_python_daemon_threads_at_the_end_of_the_interpreter(self):
+        """They still run while it is closed: nothing is closed below them, twice, or left."""
+        for _ in range(5):
+            self.program("import hmreg, threading, time\n"
+                         "domain = hmreg.open(%r)\n"
+                         "base = domain.register(bytearray(8192))\n"
+                         "endpoint = domain.endpoint()\n"
+                         "def registers(*_):\n"
+                         "    try:\n"
+                         "        while True:\n"
+                         "            with domain.register(bytearray(4096)), base[:64].register():\n"
+                         "                pass\n"
+                         "    except ValueError:\n"
+                         "        pass\n"
+                         "def waits(*_):\n"
+                         "    try:\n"
+                         "        endpoint.wait()\n"
+                         "    except ValueError:\n"
+                         "        pass\n"
+                         "for work in [registers] * 4 + [waits] * 2:\n"
+                         "    threading.Thread(target=work, daemon=True).start()\n"
+                         "time.sleep(0.02)\n" % scene.DOMAIN)
+
     def test_python_what_cannot_be_closed_is_told(self):
         self.program("import hmreg, warnings\n"
                      "said = []\n"

@@ -6,6 +6,8 @@ Nothing is copied, and nothing here reads or writes what an object holds.
 
 import ctypes
 import errno
+import operator
+import re
 from ctypes import (POINTER, PYFUNCTYPE, Structure, c_char_p, c_int, c_int32, c_int64, c_ssize_t,
                     c_uint8, c_uint16, c_uint32, c_uint64, c_void_p, py_object, pythonapi)
 
@@ -17,12 +19,22 @@ def refuse(reason, code=errno.EINVAL):
     raise Error(code, "register", reason)
 
 
+def whole(name, number, most=(1 << 64) - 1, operation="register"):
+    """An integer from 0 to most.  ctypes would cut off what does not fit into C's."""
+    number = operator.index(number)
+    if not 0 <= number <= most:
+        raise Error(errno.EINVAL, operation, "%s: %#x is not from 0 to %#x" % (name, number, most))
+    return number
+
+
 class Memory:
     """A range that an object lends, until release()."""
 
     def __init__(self, address, size, readonly, *, iface=_abi.FI_HMEM_SYSTEM, device=None, stream=None,
                  protocol=None, release=None):
-        self.address, self.size, self.readonly = address or 0, size, readonly
+        self.address, self.size = whole("address", address or 0), whole("size", size)
+        whole("end of the memory", self.address + self.size, 1 << 64)
+        self.readonly = readonly
         self.iface, self.device, self.stream, self.protocol = iface, device, stream, protocol
         self._release = release
 
@@ -35,6 +47,8 @@ class Memory:
 
 def dense(shape, strides, itemsize):
     """Are these elements one range without gaps, in whatever order of the axes, first byte first?"""
+    if len(strides) != len(shape):
+        refuse("strides %r for shape %r" % (tuple(strides), tuple(shape)))
     expected = itemsize
     if 0 in shape:
         return True
@@ -48,7 +62,7 @@ def dense(shape, strides, itemsize):
 def product(shape):
     count = 1
     for n in shape:
-        count *= n
+        count *= whole("shape %r" % (tuple(shape),), n)
     return count
 
 
@@ -83,21 +97,26 @@ def from_buffer(obj):
 def from_cuda(obj):
     """Version 2 or 3 of the interface; which device it is, the driver tells (Domain.register)."""
     about = obj.__cuda_array_interface__
-    shape = tuple(about["shape"])
-    typestr = about["typestr"]
-    if typestr[1] == "t":
+    try:
+        shape, typestr, (address, readonly) = tuple(about["shape"]), about["typestr"], about["data"]
+        kind, itemsize = re.fullmatch("[<>|=]([A-Za-z])([0-9]+)", typestr).groups()
+        strides = about.get("strides")
+        strides = strides if strides is None else tuple(strides)
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise Error(errno.EINVAL, "register",
+                    "__cuda_array_interface__: shape, typestr, data or strides are missing or not as the protocol "
+                    "has them") from error
+    if kind == "t":
         refuse("__cuda_array_interface__: elements of bits (%r)" % typestr)
-    itemsize = int(typestr[2:])
-    strides = about.get("strides")
+    itemsize = int(itemsize)
     if strides is not None and not dense(shape, strides, itemsize):
         refuse("__cuda_array_interface__: strides %r of shape %r are not contiguous, and a region is one range: "
-               "take a part that is, or a copy" % (tuple(strides), shape))
+               "take a part that is, or a copy" % (strides, shape))
     if about.get("mask") is not None:
         refuse("__cuda_array_interface__: masked elements")
     stream = about.get("stream")
     if stream == 0:
         refuse("__cuda_array_interface__: stream 0 is ambiguous, and not allowed")
-    address, readonly = about["data"]
     # the closure keeps the object
     return Memory(address, product(shape) * itemsize, bool(readonly), iface=_abi.FI_HMEM_CUDA, stream=stream,
                   protocol="cuda", release=lambda kept=obj: None)
@@ -128,6 +147,7 @@ class DLManagedTensorVersioned(Structure):
 
 
 READ_ONLY, IS_COPIED = 1, 2  # flags of a versioned tensor
+AXES_MOST = 64  # of a tensor: as many as of a buffer (PyBUF_MAX_NDIM), and as PyTorch has
 
 # DLDeviceType: name, interface.  Host memory that a driver has pinned is host memory like any other.
 DEVICES = {
@@ -182,6 +202,8 @@ def _tensor_memory(tensor, release):
     name, iface = DEVICES.get(t.device.device_type, (None, None))
     if name is None:
         refuse("DLPack device type %d has no interface here" % t.device.device_type, errno.EOPNOTSUPP)
+    if not 0 <= t.ndim <= AXES_MOST or (t.ndim and not t.shape):
+        refuse("DLPack tensor of %d axes%s" % (t.ndim, "" if t.shape else ", without a shape"))
     shape = t.shape[:t.ndim] if t.ndim else []
     if t.strides and not dense(shape, t.strides[:t.ndim] if t.ndim else [], 1):
         refuse("DLPack strides %r of shape %r are not contiguous, and a region is one range: take a part that is, "
@@ -216,6 +238,8 @@ def memory_of(obj, protocol=None):
     __cuda_array_interface__, since it names the device.
     """
     if protocol is not None:
+        if protocol not in PROTOCOLS:
+            raise ValueError("protocol %r is none of %s" % (protocol, ", ".join(PROTOCOLS)))
         return PROTOCOLS[protocol](obj)
     if _has_buffer(obj):
         return from_buffer(obj)

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from . import _abi
 from ._errors import Error, OperationError, check
-from ._memory import Memory, memory_of, refuse
+from ._memory import Memory, memory_of, refuse, whole
 
 
 class Access(enum.IntFlag):
@@ -289,11 +289,14 @@ class Region(_Object, _Addressed):
         return "<hmreg.Region of %d bytes at %#x, %s, %s>" % (self.size, self.address, self.iface.name, state)
 
 
+_INT_MOST = (1 << 31) - 1
+
+
 def _rights(access, readonly):
     """What is asked for, or all that the memory allows."""
     if access is None:
         return READING if readonly else READING | WRITING
-    access = Access(access)
+    access = Access(whole("access", access))
     if readonly and access & WRITING:
         refuse("the memory is read only, and cannot be registered for %s" % _names(access & WRITING),
                errno.EACCES)
@@ -320,6 +323,9 @@ _MR_MODE = _abi.FI_MR_LOCAL | _abi.FI_MR_VIRT_ADDR | _abi.FI_MR_ALLOCATED | _abi
 
 def _find(domain, provider, caps, mr_mode, ep_type):
     """A list of fi_getinfo, the caller's to free."""
+    for name in (domain, provider):
+        if name and "\0" in name:
+            raise ValueError("no name: %r" % name)
     lib = _abi.library()
     hints, found = lib.fi_dupinfo(None), POINTER(_abi.fi_info)()
     if not hints:
@@ -438,8 +444,8 @@ class Domain(_Object):
 
     def register_dmabuf(self, fd, size, access=None, *, offset=0, base=0, readonly=False):
         """size bytes at offset of a dma-buf that this process sees at base; fd may be closed afterwards."""
-        memory = Memory(base + offset, size, readonly)
-        dmabuf = _abi.fi_mr_dmabuf(fd, offset, size, base or None)
+        memory = Memory(whole("base", base) + whole("offset", offset), size, readonly)
+        dmabuf = _abi.fi_mr_dmabuf(whole("fd", fd, _INT_MOST), offset, size, base or None)
         return self._register(memory, access, dmabuf=dmabuf)
 
     def _device_of(self, memory):
@@ -471,7 +477,7 @@ class Domain(_Object):
                 refuse("%s memory needs a domain for it: hmreg.open(hmem=True)" % Iface(memory.iface).name,
                        errno.EOPNOTSUPP)
             memory.device = self._device_of(memory)
-            attr.iface, attr.device = memory.iface, memory.device
+            attr.iface, attr.device = memory.iface, whole("device", memory.device, _INT_MOST)
         attr.mr_iov = cast(byref(source), c_void_p)
         attr.requested_key = next(self._next_key)
         attr.base_mr = base._mr if base is not None else None
@@ -575,6 +581,8 @@ class Endpoint(_Object):
 
     def _post(self, name, table, slot, local, peer, *remote):
         """hmreg.Error FI_EAGAIN: the queue is full; wait() makes room."""
+        for given in (peer, *remote):
+            whole("peer, address or key", given, operation=name)
         number = next(self._numbers)
         self._pending[number] = local
         try:

@@ -90,6 +90,7 @@ class Tensor:
         self.bits, self.lanes, self.offset, self.flags, self.major, self.keep = bits, lanes, offset, flags, major, keep
         self.made = self.deleted = 0
         self.asked = None
+        self.said = {}  # fields of the tensor that are not as its shape has them
 
     def __dlpack_device__(self):
         return self.kind, self.device
@@ -106,6 +107,8 @@ class Tensor:
             t.strides = strides
         t.device.device_type, t.device.device_id = self.kind, self.device
         t.dtype.code, t.dtype.bits, t.dtype.lanes = 1, self.bits, self.lanes
+        for name, value in self.said.items():
+            setattr(t, name, value)
         tensor.deleter = ctypes.cast(_delete, c_void_p)
         address = ctypes.addressof(tensor)
         _alive[address] = (tensor, self)

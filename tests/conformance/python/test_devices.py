@@ -101,6 +101,27 @@ class Devices(scene.Case):
         self.refused("FI_EINVAL", "stream 0", self.domain.register, CudaArray(array, stream=0))
         self.refused("FI_EINVAL", "bits", self.domain.register, CudaArray(array, typestr="|t1"))
 
+    def test_python_cuda_array_that_lies(self):
+        array = self.array()
+        for words, other in (("strides (1,) for shape (4, 4)", {"shape": (4, 4), "strides": (1,)}),
+                             ("strides () for shape (64,)", {"shape": (64,), "strides": ()}),
+                             ("shape (64, -1)", {"shape": (64, -1)}), ("shape (-8, -8)", {"shape": (-8, -8)}),
+                             ("size", {"shape": (1 << 40, 1 << 40)}),
+                             ("shape (18446744073709559808,)", {"shape": ((1 << 64) + SIZE,)}),
+                             ("end of the memory", {"shape": ((1 << 64) - 1,)}),
+                             ("address", {"data": (-4096, False)}), ("address", {"data": (1 << 64, False)}),
+                             ("not as the protocol", {"data": (1, 2, 3)}), ("not as the protocol", {"data": None}),
+                             ("not as the protocol", {"typestr": ""}), ("not as the protocol", {"typestr": "f"}),
+                             ("not as the protocol", {"typestr": 4}), ("not as the protocol", {"shape": 7}),
+                             ("not as the protocol", {"strides": 7})):
+            self.refused("FI_EINVAL", words, self.domain.register, CudaArray(array, **other))
+        missing = CudaArray(array)
+        del missing.__cuda_array_interface__["data"]
+        self.refused("FI_EINVAL", "missing", self.domain.register, missing)
+        for shape in ((8192.0,), ("8",), (None,)):
+            with self.assertRaises(TypeError):
+                self.domain.register(CudaArray(array, shape=shape))
+
     def test_python_cuda_array_read_only(self):
         array = self.array()
         obj = CudaArray(array, data=(array.address, True))
@@ -210,6 +231,24 @@ class Devices(scene.Case):
         self.assertEqual([tensor.made, tensor.deleted], [1, 1])
         with self.domain.register(NewTensor(address, (2, 3), strides=(1, 2))) as region:
             self.assertEqual(region.size, 6)
+
+    def test_python_dlpack_that_lies(self):
+        """Each is refused, and given back; what it says is not cut down to what fits into C's integers."""
+        memory = bytearray(64)
+        address = ctypes.addressof(ctypes.c_char.from_buffer(memory))
+        for words, shape, said, other in (
+                ("-1 axes", (8,), {"ndim": -1}, {}), ("65 axes", (8,), {"ndim": 65}, {}),
+                ("2147483647 axes", (8,), {"ndim": (1 << 31) - 1}, {}),
+                ("without a shape", (8,), {"shape": ctypes.POINTER(ctypes.c_int64)()}, {}),
+                ("shape (8, -1)", (8, -1), {}, {}), ("shape (-8, -8)", (-8, -8), {}, {}),
+                ("size", (1 << 62, 8), {}, {}), ("size", (1 << 61, 16), {}, {"bits": 32}),
+                ("end of the memory", ((1 << 63) - 1, 1), {}, {"bits": 16}),
+                ("address", (8,), {}, {"offset": (1 << 64) - 1})):
+            for kind in (OldTensor, NewTensor):
+                tensor = kind(address, shape, **other)
+                tensor.said = said
+                self.refused("FI_EINVAL", words, self.domain.register, tensor)
+                self.assertEqual([tensor.made, tensor.deleted], [1, 1])
 
     def test_python_dlpack_read_only(self):
         tensor = NewTensor(ctypes.addressof(ctypes.c_char.from_buffer(bytearray(64))), (64,), flags=1)

@@ -102,6 +102,35 @@ class Regions(scene.Case):
         self.assertIsNone(gone())
         here.close()
 
+    def test_python_numbers_that_c_has_not(self):
+        """What does not fit into C's integers is refused: cut down, it would be another address."""
+        target = bytearray(64)
+        at, wrap = address_of(target), 1 << 64
+        for words, arguments in (("address", (at + wrap, 64)), ("address", (at - wrap, 64)), ("size", (at, 64 + wrap)),
+                                 ("size", (at, -1)), ("end of the memory", (wrap - 64, 65)),
+                                 ("access", (at, 64, Access.SEND | wrap))):
+            self.refused("FI_EINVAL", words, self.domain.register_address, *arguments)
+        file = os.memfd_create("dma-buf")
+        for words, named in (("fd", {"fd": file + (1 << 32)}), ("offset", {"offset": -1}), ("base", {"base": -1}),
+                             ("offset", {"offset": wrap}), ("size", {"size": wrap + 64})):
+            self.refused("FI_EINVAL", words, self.domain.register_dmabuf, **{"fd": file, "size": 64, **named})
+        os.close(file)
+        for wrong in (("1", 64), (at, 64.0), (at, None)):
+            with self.assertRaises(TypeError):
+                self.domain.register_address(*wrong)
+        with self.assertRaisesRegex(ValueError, "protocol 'numpy' is none of"):
+            self.domain.register(target, protocol="numpy")
+        with self.assertRaisesRegex(ValueError, "no name"):
+            hmreg.open(self.domain.name + "\0")
+        endpoint, peer = self.pair()
+        with endpoint, self.domain.register(b"x") as here, self.domain.register(target) as there:
+            for remote in (there.remote._replace(address=there.remote.address + wrap),
+                           there.remote._replace(key=there.key + wrap), there.remote._replace(key=-1)):
+                self.refused("FI_EINVAL", "fi_write: FI_EINVAL: peer, address or key", endpoint.write, here, peer,
+                             remote)
+            self.refused("FI_EINVAL", "fi_send", endpoint.send, here, peer + wrap)
+            self.assertEqual(self.domain.stats()["regions"], 2)
+
     # ---- what objects allow ----
 
     def test_python_read_only_memory(self):

@@ -34,7 +34,7 @@ EVIDENCE = [
     ("PATH", "the path between device and NIC"),
     ("RDMA", "the kernel's RDMA devices, the files in /dev/infiniband, ib_uverbs"),
     ("PEER", "the modules for peer memory"),
-    ("LIMITS", "RLIMIT_MEMLOCK, RLIMIT_NOFILE, the user"),
+    ("LIMITS", "RLIMIT_MEMLOCK, RLIMIT_NOFILE, RLIMIT_AS, the user"),
 ]
 
 INTERFACES = {"FI_HMEM_CUDA": "CUDA", "FI_HMEM_ROCR": "ROCr", "FI_HMEM_ZE": "Level Zero", "FI_HMEM_NEURON": "Neuron",

@@ -95,6 +95,10 @@
 	      "The interface allocates no memory of this kind.",                                   \
 	      "Check memory of the kind that your program uses; for this interface that is "       \
 	      "`device'.")                                                                         \
+	CAUSE("host-memory", 24, MEMORY, NONE, SHOW_LIMITS,                                        \
+	      "The process gets no host memory of this size.",                                     \
+	      "The limit of addresses (`ulimit -v', RLIMIT_AS) is below it, or the kernel commits no "  \
+	      "more (vm.overcommit_memory): raise the limit, or ask for less: --size.")            \
 	/* ---- memory ---- */                                                                     \
 	CAUSE("range-beyond", 31, MEMORY, REFUSAL(RANGE_ENDS), SHOW_MEMORY,                        \
 	      "The range is longer than the allocation that it begins in.",                        \

@@ -226,6 +226,7 @@ static void tell_limits(const struct sink *sink)
 {
 	tell_limit(sink, "RLIMIT_MEMLOCK", RLIMIT_MEMLOCK);
 	tell_limit(sink, "RLIMIT_NOFILE", RLIMIT_NOFILE);
+	tell_limit(sink, "RLIMIT_AS", RLIMIT_AS);
 	tell(sink, "user", "%u", (unsigned int)geteuid());
 }
 

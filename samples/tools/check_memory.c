@@ -179,7 +179,8 @@ static int make_of_host(struct check *check)
 	if (file >= 0)
 		close(file);
 	if (ret)
-		return check_failed(check, "mmap", ret, "unexplained");
+		return check_failed(check, "mmap", ret,
+				    ret == -ENOMEM ? "host-memory" : "unexplained");
 	memory->base = at;
 	memory->region = at + GUARD;
 	memory->mapped = true;

@@ -196,6 +196,17 @@ static void print_help(void)
 	      stdout);
 }
 
+/* What is wrong may stand before it. */
+static bool asks_json(int argc, char **argv)
+{
+	int i;
+
+	for (i = 1; i < argc && strcmp(argv[i], "--") != 0; i++)
+		if (strcmp(argv[i], "--json") == 0)
+			return true;
+	return false;
+}
+
 /* A command line that cannot be used: as the user asked for it, as far as that was read. */
 static int refuse(struct check *check, bool json)
 {
@@ -217,6 +228,8 @@ int main(int argc, char **argv)
 	int status = 0, ret = read_words(&check, argc, argv, &words);
 
 	sample_program = "hmreg-check";
+	if (ret)
+		words.json = asks_json(argc, argv);
 	if (!ret && words.help) {
 		print_help();
 	} else if (!ret && words.version) {

@@ -109,6 +109,7 @@ attempt check_software_works works "$on_cuda" "$tool" --nic sw-strict --iface cu
 provokes usage --nonsense
 provokes usage --size
 provokes usage host host
+attempt check_usage_json_behind tells_json usage 2 "$tool" --nonsense --json
 provokes bad-size --size 12Q
 provokes bad-size --size 0
 provokes bad-size --size -4K
@@ -146,6 +147,7 @@ provokes no-device "$on_ze" $ze_driver EMU_ZE=devices=0 --iface ze
 provokes device-unknown "$on_cuda" --iface cuda --device 99
 provokes driver-call "$on_cuda" EMU_CUDA_FAIL=cuMemAlloc_v2:1:999 --iface cuda
 provokes device-memory "$on_cuda" EMU_CUDA_FAIL=cuMemAlloc_v2:1:2 --iface cuda
+provokes host-memory --size 128T
 provokes no-such-memory "LD_LIBRARY_PATH=$neuron" --iface neuron managed
 
 # ---- memory ----

@@ -69,7 +69,7 @@ static void note_refusal(struct work *work, size_t i, int ret, const char *text)
 	atomic_store_explicit(&work->ends, true, memory_order_relaxed);
 }
 
-/* What was to be said about a registration that came about. */
+/* What was to be said, and nobody else says. */
 static void say(const struct hm_log_kept *kept)
 {
 	if (kept->text[0])
@@ -81,13 +81,12 @@ static void register_one(void *arg, size_t i)
 	struct work *work = arg;
 	struct multi *multi = work->multi;
 	struct dmabuf_batch *batch;
-	struct hm_log_kept kept, *before = hm_log_kept;
+	struct hm_log_kept kept, *before;
 	int ret;
 
 	if (atomic_load_explicit(&work->ends, memory_order_relaxed) || hm_stopped(work->stop))
 		return;
-	kept.text[0] = '\0';
-	hm_log_kept = &kept;
+	before = hm_log_keep(&kept);
 	batch = dmabuf_batch_join(&work->batch);
 	ret = hm_mr_part_open(multi->domain[i], work->attr, work->base ? work->base->mr[i] : NULL,
 			      work->flags, &multi->mr[i]);
@@ -137,10 +136,9 @@ static void check_all(struct work *work)
 	struct hm_mr_request request;
 
 	for (size_t i = 0; i < work->multi->face.count && work->ret == 0; i++) {
-		struct hm_log_kept kept = { .text = "" }, *before = hm_log_kept;
+		struct hm_log_kept kept, *before = hm_log_keep(&kept);
 		int ret;
 
-		hm_log_kept = &kept;
 		ret = hm_mr_check(&work->multi->domain[i]->mr, work->attr, work->flags, &request);
 		hm_log_kept = before;
 		if (ret != 0)
@@ -306,7 +304,7 @@ static int refuse(struct hmreg_multi_call *call, size_t count, const struct hm_l
 {
 	struct hmreg_multi_call mine = { .refused = count, .used = 1 };
 
-	HM_WARN(kept->subsys, "%s", kept->text);
+	say(kept);
 	if (!call || call->size < offsetof(struct hmreg_multi_call, refused))
 		return ret;
 	mine.threads = call->threads;
@@ -380,13 +378,13 @@ static int check_reg(struct fid_domain *const *domains, size_t count, const stru
 static int multi_reg(struct fid_domain *const *domains, size_t count, const struct fi_mr_attr *attr,
 		     uint64_t flags, struct hmreg_multi_call *call, struct hmreg_multi **out)
 {
-	struct hm_log_kept kept = { .text = "" }, *before = hm_log_kept;
+	struct hm_log_kept kept, *before;
 	struct hmreg_multi_call mine;
 	struct multi *multi;
 	struct work work;
 	int ret;
 
-	hm_log_kept = &kept;
+	before = hm_log_keep(&kept);
 	ret = check_reg(domains, count, attr, out);
 	if (ret == 0)
 		ret = take_call(call, &mine);
@@ -436,14 +434,14 @@ static int multi_sub(struct hmreg_multi *face, const void *addr, size_t len, uin
 	struct fi_mr_attr attr = {
 		.mr_iov = &iov, .iov_count = 1, .access = access, .requested_key = requested_key
 	};
-	struct hm_log_kept kept = { .text = "" }, *before = hm_log_kept;
+	struct hm_log_kept kept, *before;
 	struct hmreg_multi_call mine;
 	const struct multi *base;
 	struct multi *multi;
 	struct work work;
 	int ret;
 
-	hm_log_kept = &kept;
+	before = hm_log_keep(&kept);
 	base = multi_of(face);
 	ret = check_sub(base, flags, out);
 	if (ret == 0)

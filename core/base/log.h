@@ -44,6 +44,16 @@ struct hm_log_kept {
 };
 extern _Thread_local struct hm_log_kept *hm_log_kept __attribute__((tls_model("initial-exec")));
 
+/* From now on in kept, which is emptied.  What was there before, to be put back into hm_log_kept. */
+static inline struct hm_log_kept *hm_log_keep(struct hm_log_kept *kept)
+{
+	struct hm_log_kept *before = hm_log_kept;
+
+	kept->text[0] = '\0';
+	hm_log_kept = kept;
+	return before;
+}
+
 /* Reads the environment once and returns hm_log_mask. */
 uint64_t hm_log_init(void);
 

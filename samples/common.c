@@ -473,3 +473,25 @@ int sample_finish(struct sample_end *end, const char *call, ssize_t posted)
 	}
 	return ret ? sample_fail(call, ret) : 0;
 }
+
+/* ---- topology ---- */
+
+const char *sample_distance(enum hmreg_distance distance)
+{
+	static const char *const words[] = {
+		[HMREG_DISTANCE_DEVICE] = "same device",
+		[HMREG_DISTANCE_SWITCH] = "one switch",
+		[HMREG_DISTANCE_ROOT_PORT] = "one root port",
+		[HMREG_DISTANCE_HOST_BRIDGE] = "one host bridge",
+		[HMREG_DISTANCE_NODE] = "one NUMA node",
+		[HMREG_DISTANCE_SOCKET] = "one socket",
+		[HMREG_DISTANCE_SYSTEM] = "another socket",
+		[HMREG_DISTANCE_UNKNOWN] = "place not known",
+		[HMREG_DISTANCE_SOFTWARE] = "in software",
+	};
+	size_t known = sizeof(words) / sizeof(words[0]);
+
+	/* a newer library may know others */
+	return (size_t)distance < known && words[distance] ? words[distance]
+							   : words[HMREG_DISTANCE_UNKNOWN];
+}

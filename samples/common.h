@@ -19,6 +19,7 @@
 #include <rdma/fi_endpoint.h>
 #include <rdma/fi_eq.h>
 #include <rdma/fi_errno.h>
+#include <rdma/fi_ext_hmreg_topology.h>
 
 #define SAMPLE_API_VERSION FI_VERSION(2, 7)
 #define SAMPLE_RAW_KEY_MAX 64
@@ -156,5 +157,8 @@ int sample_unuse(struct sample_end *end, const struct sample_key *shared, uint64
 int sample_wait(struct sample_end *end, struct fi_cq_err_entry *error);
 /* sample_wait() after a call that returned posted; prints any failure under the call's name. */
 int sample_finish(struct sample_end *end, const char *call, ssize_t posted);
+
+/* How far a NIC is, in two or three words. */
+const char *sample_distance(enum hmreg_distance distance);
 
 #endif

@@ -28,18 +28,6 @@ struct scene {
 	char name[32]; /* of the accelerator */
 };
 
-static const char *const distances[] = {
-	[HMREG_DISTANCE_DEVICE] = "on the same device",
-	[HMREG_DISTANCE_SWITCH] = "behind the same switch",
-	[HMREG_DISTANCE_ROOT_PORT] = "below the same root port",
-	[HMREG_DISTANCE_HOST_BRIDGE] = "below the same host bridge",
-	[HMREG_DISTANCE_NODE] = "of the same NUMA node",
-	[HMREG_DISTANCE_SOCKET] = "of the same socket",
-	[HMREG_DISTANCE_SYSTEM] = "on another socket",
-	[HMREG_DISTANCE_UNKNOWN] = "who knows where",
-	[HMREG_DISTANCE_SOFTWARE] = "in software",
-};
-
 /* The one question that the topology is for. */
 static int nearest(struct scene *s, const void *memory, const char *what,
 		   const struct fi_info **info)
@@ -50,8 +38,8 @@ static int nearest(struct scene *s, const void *memory, const char *what,
 
 	if (ret)
 		return sample_fail("looking for the nearest NIC", ret);
-	printf("%s: %s, %s%s%s\n", what, choice.info->domain_attr->name, distances[choice.distance],
-	       *choice.reason ? ": " : "", choice.reason);
+	printf("%s: %s, %s%s%s\n", what, choice.info->domain_attr->name,
+	       sample_distance(choice.distance), *choice.reason ? ": " : "", choice.reason);
 	*info = choice.info;
 	return 0;
 }

@@ -8,18 +8,6 @@
 #define NICS  64
 #define DEPTH 16 /* bridges above an accelerator that are looked at */
 
-static const char *const distances[] = {
-	[HMREG_DISTANCE_DEVICE] = "same device",
-	[HMREG_DISTANCE_SWITCH] = "one switch",
-	[HMREG_DISTANCE_ROOT_PORT] = "one root port",
-	[HMREG_DISTANCE_HOST_BRIDGE] = "one host bridge",
-	[HMREG_DISTANCE_NODE] = "one NUMA node",
-	[HMREG_DISTANCE_SOCKET] = "one socket",
-	[HMREG_DISTANCE_SYSTEM] = "another socket",
-	[HMREG_DISTANCE_UNKNOWN] = "place not known",
-	[HMREG_DISTANCE_SOFTWARE] = "in software",
-};
-
 /* ---- ranks ---- */
 
 static int add_rank(struct ag_world *w, enum fi_hmem_iface iface, int device, const char *name)
@@ -113,7 +101,8 @@ static void take(struct ag_world *w, struct ag_rank *rank, const struct hmreg_ni
 		snprintf(rank->card.nic[i], sizeof(rank->card.nic[i]), "%s",
 			 rank->nic[i]->domain_attr->name);
 	}
-	snprintf(rank->card.why, sizeof(rank->card.why), "%s%s%s%s", distances[choice->distance],
+	snprintf(rank->card.why, sizeof(rank->card.why), "%s%s%s%s",
+		 sample_distance(choice->distance),
 		 equal > 1 && !software ? ", one of several as near" : "",
 		 *choice->reason ? ": " : "", choice->reason);
 }
@@ -291,19 +280,19 @@ static const char *between(const struct hmreg_topology *t, const struct spot *on
 	if (n > 0) {
 		switch (t->bridges[one->bridge[n - 1]]->kind) {
 		case HMREG_BRIDGE_HOST:
-			return distances[HMREG_DISTANCE_HOST_BRIDGE];
+			return sample_distance(HMREG_DISTANCE_HOST_BRIDGE);
 		case HMREG_BRIDGE_ROOT_PORT:
-			return distances[HMREG_DISTANCE_ROOT_PORT];
+			return sample_distance(HMREG_DISTANCE_ROOT_PORT);
 		default:
-			return distances[HMREG_DISTANCE_SWITCH];
+			return sample_distance(HMREG_DISTANCE_SWITCH);
 		}
 	}
 	if (one->place->socket < 0 || other->place->socket < 0)
-		return distances[HMREG_DISTANCE_UNKNOWN];
+		return sample_distance(HMREG_DISTANCE_UNKNOWN);
 	if (one->place->socket != other->place->socket)
-		return distances[HMREG_DISTANCE_SYSTEM];
-	return one->place->node == other->place->node ? distances[HMREG_DISTANCE_NODE]
-						      : distances[HMREG_DISTANCE_SOCKET];
+		return sample_distance(HMREG_DISTANCE_SYSTEM);
+	return one->place->node == other->place->node ? sample_distance(HMREG_DISTANCE_NODE)
+						      : sample_distance(HMREG_DISTANCE_SOCKET);
 }
 
 int ag_order_ranks(struct ag_world *w)

@@ -36,6 +36,20 @@ static inline void hmem_expect_unkept(const char *what)
 	conf_log_expect(lines, NULL, what, __FILE__, __LINE__);
 }
 
+/* Of the kind, on the device at this place in the list; or the case is skipped. */
+static inline struct made hmem_make(struct conf *c, const struct maker *maker, enum make kind,
+				    size_t at, size_t len)
+{
+	int device = maker->device(at % maker->devices());
+	const char *why = maker->cannot(kind, device);
+	struct made made = { .kind = kind, .device = device };
+
+	if (why)
+		conf_skip(c, why);
+	assert_int_equal(maker->make(kind, device, len, &made), 0);
+	return made;
+}
+
 /* *maker: where the cases look for it.  As conf_main; 77: no such driver on this machine. */
 static inline int hmem_main(int argc, char **argv, const struct maker **maker,
 			    const struct conf_case *cases, size_t count)

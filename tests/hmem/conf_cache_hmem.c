@@ -61,18 +61,6 @@ static void need_hooks(struct conf *c)
 		conf_skip(c, "only an emulated driver can be made to do this");
 }
 
-static struct made make(struct conf *c, enum make kind, size_t at)
-{
-	int device = maker->device(at % maker->devices());
-	const char *why = maker->cannot(kind, device);
-	struct made made = { .kind = kind, .device = device };
-
-	if (why)
-		conf_skip(c, why);
-	assert_int_equal(maker->make(kind, device, 2 * UNIT, &made), 0);
-	return made;
-}
-
 static struct hmreg_cache_stats stats_of(const struct conf_end *end)
 {
 	struct hmreg_cache_stats stats = { .size = sizeof(stats) };
@@ -161,7 +149,7 @@ static void mode_09_the_second_makes_nothing(struct conf *c)
 	need_kept(c);
 	open_scene(c, &s);
 	find_device();
-	made = make(c, MAKE_DEVICE, 0);
+	made = hmem_make(c, maker, MAKE_DEVICE, 0, 2 * UNIT);
 	reads(c, &s, &made, 0, UNIT);
 	first = figures_of(s.a);
 	regions = device_regions();
@@ -199,7 +187,7 @@ static void fn_08_cache_pieces(struct conf *c)
 
 	need_kept(c);
 	open_scene(c, &s);
-	made = make(c, MAKE_VMM, 0);
+	made = hmem_make(c, maker, MAKE_VMM, 0, 2 * UNIT);
 	half = made.len / 2;
 	for (int i = 0; i < 3; i++) {
 		writes(c, &s, &made, half - 1000, LARGE);
@@ -285,7 +273,7 @@ static void fn_29_cache_02_nothing_else_changes(struct conf *c)
 	if (maker->hooks())
 		maker->hooks()->reuse(true);
 	for (int i = 0; i < 20; i++) {
-		struct made made = make(c, MAKE_DEVICE, 0);
+		struct made made = hmem_make(c, maker, MAKE_DEVICE, 0, 2 * UNIT);
 		const void *addr = made.addr;
 
 		again += addr == before;
@@ -313,8 +301,8 @@ static void cache_02_freed_memory_ends_its_registration(struct conf *c)
 	if (maker->iface != FI_HMEM_ROCR)
 		conf_skip(c, "the driver does not tell of memory that is freed");
 	open_scene(c, &s);
-	made = make(c, MAKE_DEVICE, 0);
-	other = make(c, MAKE_DEVICE, 1);
+	made = hmem_make(c, maker, MAKE_DEVICE, 0, 2 * UNIT);
+	other = hmem_make(c, maker, MAKE_DEVICE, 1, 2 * UNIT);
 	writes(c, &s, &made, 0, UNIT);
 	writes(c, &s, &other, 0, UNIT);
 	if (strncmp(stats_of(s.a).monitor, "none", 4) == 0) {
@@ -342,7 +330,7 @@ static void fn_32_cache_01_not_kept(struct conf *c)
 	if (is_kept())
 		conf_skip(c, "this interface is kept");
 	open_scene(c, &s);
-	made = make(c, MAKE_DEVICE, 0);
+	made = hmem_make(c, maker, MAKE_DEVICE, 0, 2 * UNIT);
 	for (int i = 0; i < 5; i++) {
 		writes(c, &s, &made, 0, UNIT);
 		reads(c, &s, &made, 0, UNIT);
@@ -374,7 +362,7 @@ static void fn_32_the_driver_does_not_answer(struct conf *c)
 	need_kept(c);
 	need_hooks(c);
 	open_scene(c, &s);
-	made = make(c, MAKE_DEVICE, 0);
+	made = hmem_make(c, maker, MAKE_DEVICE, 0, 2 * UNIT);
 	while (asked[i].iface != maker->iface)
 		i++;
 	writes(c, &s, &made, 0, UNIT);

@@ -19,14 +19,7 @@ static bool can_make(enum make kind)
 
 struct made make_memory(struct conf *c, enum make kind, size_t at)
 {
-	int device = maker->device(at % maker->devices());
-	const char *why = maker->cannot(kind, device);
-	struct made made = { .kind = kind, .device = device };
-
-	if (why)
-		conf_skip(c, why);
-	assert_int_equal(maker->make(kind, device, 2 * UNIT, &made), 0);
-	return made;
+	return hmem_make(c, maker, kind, at, 2 * UNIT);
 }
 
 struct fi_mr_attr attr_of(const struct made *made, struct iovec *iov)

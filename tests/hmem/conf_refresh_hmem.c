@@ -22,13 +22,7 @@ struct scene {
 
 static void make(struct conf *c, struct scene *s, enum make kind)
 {
-	int device = maker->device(0);
-	const char *why = maker->cannot(kind, device);
-
-	if (why)
-		conf_skip(c, why);
-	s->made = (struct made){ .kind = kind, .device = device };
-	assert_int_equal(maker->make(kind, device, 2 * UNIT, &s->made), 0);
+	s->made = hmem_make(c, maker, kind, 0, 2 * UNIT);
 }
 
 /* A region of len bytes from the start of the memory; 0: of all of it. */

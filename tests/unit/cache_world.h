@@ -13,6 +13,7 @@
 
 #include "core/mr/cache.h"
 #include "core/mr/changes.h"
+#include "tests/unit/whole_pages.h"
 
 #define PAGE  UINT64_C(4096)
 #define AT(n) (UINT64_C(0x700000000000) + (uint64_t)(n)*PAGE)
@@ -37,13 +38,6 @@ static struct world {
 	void (*while_adding)(const struct hm_cache_key *key);
 	void (*when_removed)(struct region *region);
 } world;
-
-static void world_widen(void *context, struct hm_cache_key *key)
-{
-	(void)context;
-	key->begin &= ~(PAGE - 1);
-	key->end = (key->end + PAGE - 1) & ~(PAGE - 1);
-}
 
 static int world_add(void *context, const struct hm_cache_key *key, void **data)
 {
@@ -84,7 +78,7 @@ static int world_remove(void *context, void *data)
 	return 0;
 }
 
-static const struct hm_cache_ops world_ops = { world_widen, world_add, world_remove };
+static const struct hm_cache_ops world_ops = { whole_pages, world_add, world_remove };
 
 static void world_open(uint64_t max_count, uint64_t max_bytes)
 {

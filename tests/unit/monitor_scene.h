@@ -15,6 +15,7 @@
 #include "core/mr/monitor.h"
 #include "core/mr/monitor_priv.h"
 #include "tests/fds.h"
+#include "tests/unit/whole_pages.h"
 
 #define PAGE  4096ul
 #define EXACT 1u /* kind of a registration that is not widened to pages; its pages are watched */
@@ -54,11 +55,8 @@ static inline void remember_line(enum fi_log_level level, enum fi_log_subsys sub
 
 static inline void scene_widen(void *context, struct hm_cache_key *key)
 {
-	(void)context;
-	if (key->kind == EXACT)
-		return;
-	key->begin &= ~(PAGE - 1);
-	key->end = (key->end + PAGE - 1) & ~(PAGE - 1);
+	if (key->kind != EXACT)
+		whole_pages(context, key);
 }
 
 static inline int scene_add(void *context, const struct hm_cache_key *key, void **data)

@@ -15,6 +15,7 @@
 #include "core/mr/monitor_hooks.h"
 #include "core/mr/monitor_priv.h"
 #include "hooks_scene.h"
+#include "tests/unit/whole_pages.h"
 
 /* ---- mappings ---- */
 
@@ -446,13 +447,6 @@ static struct {
 	unsigned added, removed;
 } made;
 
-static void widen(void *context, struct hm_cache_key *key)
-{
-	(void)context;
-	key->begin &= ~(uint64_t)(PAGE - 1);
-	key->end = (key->end + PAGE - 1) & ~(uint64_t)(PAGE - 1);
-}
-
 static int add(void *context, const struct hm_cache_key *key, void **data)
 {
 	(void)key;
@@ -531,7 +525,7 @@ static void fresh_by(const struct hooks_calls *c)
 
 static void fresh(void)
 {
-	static const struct hm_cache_ops ops = { widen, add, remove_one };
+	static const struct hm_cache_ops ops = { whole_pages, add, remove_one };
 	static const struct hm_monitor *const hooks[] = { &hm_monitor_hooks, NULL };
 
 	caller[1] = load(1);

@@ -19,6 +19,7 @@
 #include "core/mr/stats.h"
 #include "tests/threads.h"
 #include "tests/unit/child.h"
+#include "tests/unit/whole_pages.h"
 
 #define PAGE 4096u
 
@@ -26,13 +27,6 @@ static struct child child;
 static char folder[64], setting[96];
 
 /* ---- a cache that registers nothing ---- */
-
-static void widen(void *context, struct hm_cache_key *key)
-{
-	(void)context;
-	key->begin &= ~(uint64_t)(PAGE - 1);
-	key->end = (key->end + PAGE - 1) & ~(uint64_t)(PAGE - 1);
-}
 
 static int add(void *context, const struct hm_cache_key *key, void **data)
 {
@@ -47,7 +41,7 @@ static int take_away(void *context, void *data)
 	return 0;
 }
 
-static const struct hm_cache_ops ops = { widen, add, take_away };
+static const struct hm_cache_ops ops = { whole_pages, add, take_away };
 
 struct shown_cache {
 	struct hm_cache cache;

@@ -35,14 +35,6 @@ on()
 		LD_LIBRARY_PATH=$drivers/$iface:$verbs gives 0 "$@"
 }
 
-has()
-{
-	grep -q -- "$1" "$scratch/out" || {
-		echo "nothing like \"$1\" is in it"
-		return 1
-	}
-}
-
 says()
 {
 	grep -q -- "$1" "$scratch/err" || {

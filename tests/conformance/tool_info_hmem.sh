@@ -23,14 +23,6 @@ exits()
 	[ $got -eq "$want" ]
 }
 
-has()
-{
-	grep -q -- "$1" "$scratch/out" || {
-		echo "nothing like \"$1\" is in it"
-		return 1
-	}
-}
-
 # The dynamic linker's own record of what was opened.
 opened()
 {

@@ -27,14 +27,6 @@ on()
 	[ $got -eq 0 ]
 }
 
-has()
-{
-	grep -q -- "$1" "$scratch/out" || {
-		echo "nothing like \"$1\" is in it"
-		return 1
-	}
-}
-
 # Each accelerator has a NIC of its own, and it is this far.
 pairs_are()
 {

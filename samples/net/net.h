@@ -98,7 +98,7 @@ struct net_plugin {
 	/* A request that is done is gone. */
 	enum net_result (*test)(void *request, int *done, size_t *size);
 	enum net_result (*closeComm)(void *comm); /* of any kind */
-	/* In memory of the host's: 100 bytes that go to the kernel.  Valid as long as mhandle. */
+	/* In memory of the host's: 96 bytes that go to the kernel.  Valid as long as mhandle. */
 	enum net_result (*getDeviceMr)(void *comm, void *mhandle, void **dptr_mhandle);
 	/* Not of the field's: */
 	enum net_result (*figures)(void *comm, struct net_figures *figures);

@@ -12,43 +12,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "core/base/sysfs.h"
 #include "core/topo/order.h"
-#include "tests/topology/machines.h"
-
-static char root[64];
-static struct machine machine;
-
-static void begin(const char *name, enum machine_view view)
-{
-	snprintf(root, sizeof(root), "/tmp/hmreg-topology-XXXXXX");
-	assert_non_null(mkdtemp(root));
-	machine = (struct machine){ .root = root, .view = view };
-	if (name)
-		machine_make(&machine, name);
-	hm_sysfs_set_root(root);
-}
-
-static int end(void **state)
-{
-	char command[128];
-
-	(void)state;
-	hm_sysfs_set_root(NULL);
-	if (!*root)
-		return 0;
-	snprintf(command, sizeof(command), "rm -rf %s", root);
-	*root = '\0';
-	return system(command);
-}
-
-static struct topo_place place(const char *pci)
-{
-	struct topo_place place;
-
-	topo_place_read(pci, "none given", &place);
-	return place;
-}
+#include "tests/topology/machine_scene.h"
 
 static struct topo_path between(const char *a, const char *b)
 {
